@@ -1,0 +1,2 @@
+//! The `obprox` command.
+fn main() {}

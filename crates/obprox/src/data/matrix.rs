@@ -1,0 +1,322 @@
+//! The rows of a data set, sparse or dense, in the narrowest type that holds every value exactly.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+
+use super::buffer::Buffer;
+
+/// A type that a stored value can have.
+pub trait Value: Copy + Send + Sync + 'static {
+    /// An array of this type.
+    type Array: Send + Sync + Clone + std::fmt::Debug;
+    /// The entry at `position` as a number.
+    fn get(array: &Self::Array, position: usize) -> f64;
+    /// The entries of a range, as numbers: a slice for the compiler to walk without bounds checks.
+    fn iter(array: &Self::Array, range: Range<usize>) -> impl Iterator<Item = f64>;
+}
+
+/// The value of a matrix whose every entry is 1: takes no memory at all.
+#[derive(Clone, Copy, Debug)]
+pub struct One;
+
+impl Value for One {
+    type Array = ();
+
+    fn get(_: &(), _: usize) -> f64 {
+        1.0
+    }
+
+    fn iter(_: &(), range: Range<usize>) -> impl Iterator<Item = f64> {
+        range.map(|_| 1.0)
+    }
+}
+
+macro_rules! stored {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            type Array = Buffer<$type>;
+
+            #[inline]
+            fn get(array: &Buffer<$type>, position: usize) -> f64 {
+                f64::from(array[position])
+            }
+
+            #[inline]
+            fn iter(array: &Buffer<$type>, range: Range<usize>) -> impl Iterator<Item = f64> {
+                array[range].iter().map(|&value| f64::from(value))
+            }
+        }
+    )*};
+}
+stored!(f32, f64);
+
+/// Rows that can be walked: what every computation in the library asks of its data.
+///
+/// Columns within a row come in increasing order, so a range of columns is a contiguous part of each row.
+pub trait Rows: Sync {
+    /// Number of rows, N.
+    fn n_rows(&self) -> usize;
+    /// Number of columns, n.
+    fn n_cols(&self) -> usize;
+    /// Stored entries of one row.
+    fn row_len(&self, row: usize) -> usize;
+    /// Calls `visit(column, value)` for each stored entry of a row.
+    fn for_each(&self, row: usize, visit: impl FnMut(usize, f64));
+    /// The same, for the entries whose column lies in `columns`.
+    fn for_each_in(&self, row: usize, columns: Range<usize>, visit: impl FnMut(usize, f64));
+}
+
+/// Compressed sparse rows.
+#[derive(Clone, Debug)]
+pub struct Csr<V: Value> {
+    n_cols: usize,
+    offsets: Buffer<u64>,
+    indices: Buffer<u32>,
+    values: V::Array,
+}
+
+impl<V: Value> Csr<V> {
+    /// Takes arrays that are known to be sound: offsets start at 0, never fall and end at the number of indices;
+    /// indices rise strictly within a row and stay below `n_cols`; there are as many values as indices.
+    pub(crate) fn new(n_cols: usize, offsets: Buffer<u64>, indices: Buffer<u32>, values: V::Array) -> Self {
+        debug_assert_eq!(offsets.last().copied(), Some(indices.len() as u64));
+        Self { n_cols, offsets, indices, values }
+    }
+
+    /// Row offsets, N + 1 of them.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// Column indices, counted from 0.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// The values' array.
+    pub fn values(&self) -> &V::Array {
+        &self.values
+    }
+
+    #[inline]
+    fn span(&self, row: usize) -> Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+}
+
+impl<V: Value> Rows for Csr<V> {
+    fn n_rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    fn row_len(&self, row: usize) -> usize {
+        self.span(row).len()
+    }
+
+    #[inline]
+    fn for_each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        let span = self.span(row);
+        for (&column, value) in self.indices[span.clone()].iter().zip(V::iter(&self.values, span)) {
+            visit(column as usize, value);
+        }
+    }
+
+    #[inline]
+    fn for_each_in(&self, row: usize, columns: Range<usize>, mut visit: impl FnMut(usize, f64)) {
+        let span = self.span(row);
+        let indices = &self.indices[span.clone()];
+        let first = indices.partition_point(|&column| (column as usize) < columns.start);
+        for (&column, value) in indices[first..].iter().zip(V::iter(&self.values, span.start + first..span.end)) {
+            if column as usize >= columns.end {
+                break;
+            }
+            visit(column as usize, value);
+        }
+    }
+}
+
+/// Row-major dense storage, for data that is mostly nonzero.
+#[derive(Clone, Debug)]
+pub struct Dense<V: Value> {
+    n_rows: usize,
+    n_cols: usize,
+    values: V::Array,
+}
+
+impl<V: Value> Dense<V> {
+    /// Takes an array of `n_rows × n_cols` values, row after row.
+    pub(crate) fn new(n_rows: usize, n_cols: usize, values: V::Array) -> Self {
+        Self { n_rows, n_cols, values }
+    }
+
+    /// The values' array.
+    pub fn values(&self) -> &V::Array {
+        &self.values
+    }
+}
+
+impl<V: Value> Rows for Dense<V> {
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    fn row_len(&self, _: usize) -> usize {
+        self.n_cols
+    }
+
+    #[inline]
+    fn for_each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        let start = row * self.n_cols;
+        for (column, value) in V::iter(&self.values, start..start + self.n_cols).enumerate() {
+            visit(column, value);
+        }
+    }
+
+    #[inline]
+    fn for_each_in(&self, row: usize, columns: Range<usize>, mut visit: impl FnMut(usize, f64)) {
+        let start = row * self.n_cols;
+        let range = start + columns.start..start + columns.end.min(self.n_cols);
+        for (offset, value) in V::iter(&self.values, range).enumerate() {
+            visit(columns.start + offset, value);
+        }
+    }
+}
+
+/// The rows of a data set in whichever storage holds them exactly in the fewest bytes.
+#[derive(Clone, Debug)]
+pub enum Matrix {
+    /// Sparse, every value 1.
+    Ones(Csr<One>),
+    /// Sparse, every value exact in single precision.
+    Sparse32(Csr<f32>),
+    /// Sparse, double precision.
+    Sparse64(Csr<f64>),
+    /// Dense, every value exact in single precision.
+    Dense32(Dense<f32>),
+    /// Dense, double precision.
+    Dense64(Dense<f64>),
+}
+
+/// Runs an expression with `$rows` bound to the concrete storage: the one place where storages are told apart.
+macro_rules! with_rows {
+    ($matrix:expr, |$rows:ident| $body:expr) => {
+        match $matrix {
+            $crate::data::Matrix::Ones($rows) => $body,
+            $crate::data::Matrix::Sparse32($rows) => $body,
+            $crate::data::Matrix::Sparse64($rows) => $body,
+            $crate::data::Matrix::Dense32($rows) => $body,
+            $crate::data::Matrix::Dense64($rows) => $body,
+        }
+    };
+}
+pub(crate) use with_rows;
+
+impl Matrix {
+    /// Number of rows, N.
+    pub fn n_rows(&self) -> usize {
+        with_rows!(self, |rows| rows.n_rows())
+    }
+
+    /// Number of columns, n.
+    pub fn n_cols(&self) -> usize {
+        with_rows!(self, |rows| rows.n_cols())
+    }
+
+    /// Entries that are not zero.
+    pub fn nnz(&self) -> usize {
+        match self {
+            Self::Ones(csr) => csr.indices.len(),
+            Self::Sparse32(csr) => csr.indices.len(),
+            Self::Sparse64(csr) => csr.indices.len(),
+            Self::Dense32(dense) => dense.values.iter().filter(|&&value| value != 0.0).count(),
+            Self::Dense64(dense) => dense.values.iter().filter(|&&value| value != 0.0).count(),
+        }
+    }
+
+    /// Bytes that the arrays take.
+    pub fn bytes(&self) -> usize {
+        fn csr<V: Value>(csr: &Csr<V>, width: usize) -> usize {
+            csr.offsets.len() * 8 + csr.indices.len() * (4 + width)
+        }
+        match self {
+            Self::Ones(rows) => csr(rows, 0),
+            Self::Sparse32(rows) => csr(rows, 4),
+            Self::Sparse64(rows) => csr(rows, 8),
+            Self::Dense32(rows) => rows.values.len() * 4,
+            Self::Dense64(rows) => rows.values.len() * 8,
+        }
+    }
+
+    /// How values are stored, in words for people: "ones", "f32", "f64", "dense f32", "dense f64".
+    pub fn storage(&self) -> &'static str {
+        match self {
+            Self::Ones(_) => "ones",
+            Self::Sparse32(_) => "f32",
+            Self::Sparse64(_) => "f64",
+            Self::Dense32(_) => "dense f32",
+            Self::Dense64(_) => "dense f64",
+        }
+    }
+
+    /// Calls `visit(column, value)` for each stored entry of a row.
+    pub fn for_each(&self, row: usize, visit: impl FnMut(usize, f64)) {
+        with_rows!(self, |rows| rows.for_each(row, visit));
+    }
+
+    /// Builds from rows given as (column, value) lists; columns must rise strictly. For small data and tests.
+    pub fn from_rows(n_cols: usize, rows: &[Vec<(u32, f64)>]) -> Self {
+        let mut builder = super::builder::Builder::default();
+        for row in rows {
+            for &(column, value) in row {
+                builder.push(column, value);
+            }
+            builder.end_row();
+        }
+        builder.finish(Some(n_cols))
+    }
+
+    /// Builds from a dense row-major array; stored sparse where that takes fewer bytes.
+    pub fn from_dense(n_rows: usize, n_cols: usize, values: &[f64]) -> Self {
+        assert_eq!(values.len(), n_rows * n_cols, "a dense array has n_rows × n_cols values");
+        let mut builder = super::builder::Builder::default();
+        for row in 0..n_rows {
+            for column in 0..n_cols {
+                builder.push(column as u32, values[row * n_cols + column]);
+            }
+            builder.end_row();
+        }
+        builder.finish(Some(n_cols)).in_fewest_bytes()
+    }
+
+    /// Sparse storage turned dense where dense takes fewer bytes.
+    pub fn in_fewest_bytes(self) -> Self {
+        fn dense<V: Value<Array = Buffer<V>> + Pod + Default>(csr: &Csr<V>) -> Option<Dense<V>> {
+            let (n_rows, n_cols) = (csr.n_rows(), csr.n_cols());
+            let cells = n_rows.checked_mul(n_cols)?;
+            if cells * size_of::<V>() > csr.indices.len() * (4 + size_of::<V>()) + csr.offsets.len() * 8 {
+                return None;
+            }
+            let mut values = vec![V::default(); cells];
+            for row in 0..n_rows {
+                for position in csr.span(row) {
+                    values[row * n_cols + csr.indices[position] as usize] = csr.values[position];
+                }
+            }
+            Some(Dense::new(n_rows, n_cols, values.into()))
+        }
+        match self {
+            Self::Sparse32(csr) => dense(&csr).map_or(Self::Sparse32(csr), Self::Dense32),
+            Self::Sparse64(csr) => dense(&csr).map_or(Self::Sparse64(csr), Self::Dense64),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! File → [`Dataset`]: rows, targets and, where the file has them, names.
+
+mod buffer;
+mod builder;
+mod matrix;
+
+pub use buffer::Buffer;
+pub use builder::Builder;
+pub(crate) use matrix::with_rows;
+pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
+
+/// Rows with their targets, as read: labels are still the file's own numbers.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// The features.
+    pub matrix: Matrix,
+    /// One label or regression target a row.
+    pub targets: Vec<f64>,
+    /// Names of the columns, where the source has them.
+    pub names: Option<Vec<String>>,
+}
+
+impl Dataset {
+    /// Rows with their targets.
+    pub fn new(matrix: Matrix, targets: Vec<f64>) -> Self {
+        assert_eq!(matrix.n_rows(), targets.len(), "a data set has one target a row");
+        Self { matrix, targets, names: None }
+    }
+}

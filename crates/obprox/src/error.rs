@@ -1,0 +1,98 @@
+//! What can go wrong, said so that the reader knows what to do about it.
+
+use std::path::{Path, PathBuf};
+
+/// Every failure of the library. A limit reached or a diverged run is not one of them: those are a
+/// [`Status`](crate::Status) of a run that did take place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text of a file is not what its format asks for.
+    #[error("{file}:{line}:{column}: {message}")]
+    Parse {
+        /// The file's name as the caller gave it.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The byte within the line, counted from 1.
+        column: u64,
+        /// What is wrong and what to do about it.
+        message: String,
+    },
+    /// A file as a whole is not usable: empty, truncated, of an unknown format, one class only.
+    #[error("{file}: {message}")]
+    File {
+        /// The file's name as the caller gave it.
+        file: String,
+        /// What is wrong and what to do about it.
+        message: String,
+    },
+    /// The operating system refused to open, read or write a file.
+    #[error("{}: {action}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was being done: "cannot read", "cannot write".
+        action: &'static str,
+        /// The system's own reason.
+        source: std::io::Error,
+    },
+    /// A parameter is out of its range, or does not go with another one.
+    #[error("{name}: {message}")]
+    Parameter {
+        /// The parameter's name, as the user knows it.
+        name: &'static str,
+        /// What is wrong and what to do about it.
+        message: String,
+    },
+    /// Data that parsed but cannot be used for what is asked of it.
+    #[error("{0}")]
+    Data(String),
+}
+
+/// The library's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A parameter error.
+    pub fn parameter(name: &'static str, message: impl Into<String>) -> Self {
+        Self::Parameter { name, message: message.into() }
+    }
+
+    /// An error about a whole file.
+    pub fn file(file: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::File { file: file.into(), message: message.into() }
+    }
+
+    /// For `map_err`: the system refused to read `path`.
+    pub fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), action: "cannot read", source }
+    }
+
+    /// For `map_err`: the system refused to write `path`.
+    pub fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), action: "cannot write", source }
+    }
+
+    /// True where the user can mend it by giving something else (exit status 2 of the command); false where the
+    /// machine failed half-way (a full disk, a failing device).
+    pub fn is_input(&self) -> bool {
+        use std::io::ErrorKind::*;
+        match self {
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                NotFound
+                    | PermissionDenied
+                    | IsADirectory
+                    | NotADirectory
+                    | AlreadyExists
+                    | InvalidInput
+                    | InvalidData
+                    | InvalidFilename
+                    | ReadOnlyFilesystem
+                    | UnexpectedEof
+            ),
+            _ => true,
+        }
+    }
+}
