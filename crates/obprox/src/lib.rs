@@ -1,6 +1,28 @@
 //! min over (x, b): (1/N) Σ loss(yᵢ, x·dᵢ + b) + λ‖x‖₁ + (λ₂/2)‖x‖₂²
 
+pub mod certificate;
+mod checkpoint;
 pub mod data;
+mod engine;
 mod error;
+mod fit;
+pub mod loss;
+pub mod method;
+pub mod metrics;
+mod model;
+mod observe;
+pub mod output;
+mod pass;
+pub mod penalty;
+mod problem;
+pub mod sampler;
+pub mod schedule;
+mod stochastic;
+pub mod switch;
 
+pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
+pub use fit::{Fit, Method, Run, Settings, Status};
+pub use model::{Block, Model};
+pub use observe::{Control, EpochRecord, Observer, Progress, Start};
+pub use problem::{ClassWeights, Lambda, Point, Problem, Terms, distinct};

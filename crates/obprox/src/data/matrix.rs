@@ -14,6 +14,8 @@ pub trait Value: Copy + Send + Sync + 'static {
     fn get(array: &Self::Array, position: usize) -> f64;
     /// The entries of a range, as numbers: a slice for the compiler to walk without bounds checks.
     fn iter(array: &Self::Array, range: Range<usize>) -> impl Iterator<Item = f64>;
+    /// The entries at the given positions.
+    fn gather(array: &Self::Array, positions: impl Iterator<Item = usize>) -> Self::Array;
 }
 
 /// The value of a matrix whose every entry is 1: takes no memory at all.
@@ -30,6 +32,8 @@ impl Value for One {
     fn iter(_: &(), range: Range<usize>) -> impl Iterator<Item = f64> {
         range.map(|_| 1.0)
     }
+
+    fn gather(_: &(), _: impl Iterator<Item = usize>) {}
 }
 
 macro_rules! stored {
@@ -45,6 +49,10 @@ macro_rules! stored {
             #[inline]
             fn iter(array: &Buffer<$type>, range: Range<usize>) -> impl Iterator<Item = f64> {
                 array[range].iter().map(|&value| f64::from(value))
+            }
+
+            fn gather(array: &Buffer<$type>, positions: impl Iterator<Item = usize>) -> Buffer<$type> {
+                positions.map(|position| array[position]).collect::<Vec<_>>().into()
             }
         }
     )*};
@@ -65,6 +73,10 @@ pub trait Rows: Sync {
     fn for_each(&self, row: usize, visit: impl FnMut(usize, f64));
     /// The same, for the entries whose column lies in `columns`.
     fn for_each_in(&self, row: usize, columns: Range<usize>, visit: impl FnMut(usize, f64));
+    /// The same rows with only these columns, which rise and are numbered anew.
+    fn keep_columns(&self, columns: &[u32]) -> Self
+    where
+        Self: Sized;
 }
 
 /// Compressed sparse rows.
@@ -138,6 +150,25 @@ impl<V: Value> Rows for Csr<V> {
             visit(column as usize, value);
         }
     }
+
+    fn keep_columns(&self, columns: &[u32]) -> Self {
+        const DROPPED: u32 = u32::MAX;
+        let mut number = vec![DROPPED; self.n_cols];
+        for (new, &old) in columns.iter().enumerate() {
+            number[old as usize] = new as u32;
+        }
+        let mut offsets = Vec::with_capacity(self.offsets.len());
+        offsets.push(0);
+        let mut indices = Vec::new();
+        for row in 0..self.n_rows() {
+            let kept = self.indices[self.span(row)].iter().map(|&old| number[old as usize]);
+            indices.extend(kept.filter(|&new| new != DROPPED));
+            offsets.push(indices.len() as u64);
+        }
+        let stays = |&position: &usize| number[self.indices[position] as usize] != DROPPED;
+        let values = V::gather(&self.values, (0..self.indices.len()).filter(stays));
+        Self::new(columns.len(), offsets.into(), indices.into(), values)
+    }
 }
 
 /// Row-major dense storage, for data that is mostly nonzero.
@@ -188,6 +219,12 @@ impl<V: Value> Rows for Dense<V> {
         for (offset, value) in V::iter(&self.values, range).enumerate() {
             visit(columns.start + offset, value);
         }
+    }
+
+    fn keep_columns(&self, columns: &[u32]) -> Self {
+        let positions =
+            (0..self.n_rows).flat_map(|row| columns.iter().map(move |&column| row * self.n_cols + column as usize));
+        Self::new(self.n_rows, columns.len(), V::gather(&self.values, positions))
     }
 }
 

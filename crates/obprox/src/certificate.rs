@@ -1,0 +1,180 @@
+//! How good a point is: F and its parts, the duality gap, the KKT distance, the gradient mapping.
+//!
+//! The gap. With θᵢ = ∇ℓ(mᵢ), the intercept at its optimum, c = (1/N) Σ wᵢθᵢdᵢ and s the largest number ≤ 1 with
+//! s|c_j| ≤ λ_j for all j, weak duality gives F(z) ≥ D = −(1/N) Σ wᵢℓ*(sθᵢ) − Σ_j p_j*(s·c_j) for every z. With λ₂ > 0
+//! the penalty's conjugate is finite everywhere and s = 1.
+//!
+//! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: s|c_j|·R_j is added to
+//! the gap, which then bounds F − F* over all points with |z_j| ≤ R_j = 2|x_j| + 1 in those coordinates.
+
+use serde::{Deserialize, Serialize};
+
+use crate::pass;
+use crate::penalty::Term;
+use crate::problem::{Point, Problem};
+
+/// What is known about a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// F(x, b).
+    #[serde(rename = "F")]
+    pub objective: f64,
+    /// f(x, b), the mean loss.
+    #[serde(rename = "f")]
+    pub loss: f64,
+    /// ‖x‖₁.
+    pub l1: f64,
+    /// Features (times outputs) whose weight is not zero; the intercept is not counted.
+    pub nnz: usize,
+    /// The paper's density: nonzeros among all weights, intercept included.
+    pub density: f64,
+    /// F − D ≥ F − F*, where the loss has a dual.
+    pub gap: Option<f64>,
+    /// The largest distance of 0 from ∂F over all coordinates.
+    pub kkt: f64,
+    /// ‖x − prox(x − ∇f(x))‖₂, the gradient mapping at step size 1, intercept included.
+    pub gradient_mapping: f64,
+    /// The 2-norm of the violations on the zeros: what Prox-SG steps could still win.
+    pub violation_on_zeros: f64,
+    /// The 2-norm of the violations on the support: what Orthant steps could still win.
+    pub violation_on_support: f64,
+}
+
+impl Certificate {
+    /// gap / |F|.
+    pub fn relative_gap(&self) -> Option<f64> {
+        self.gap.map(|gap| gap / self.objective.abs().max(f64::MIN_POSITIVE))
+    }
+
+    /// Whether the point is optimal to a tolerance: on the relative gap, or on the KKT distance where there is no gap.
+    pub fn within(&self, tolerance: f64) -> bool {
+        self.relative_gap().unwrap_or(self.kkt) <= tolerance
+    }
+}
+
+/// Computes the certificate of a point: three or four passes over the data, in parallel.
+pub fn certify(problem: &Problem, point: &Point) -> Certificate {
+    let (outputs, regularization) = (problem.outputs(), problem.regularization());
+    let mut margins = pass::margins(problem.matrix(), point);
+    let loss = pass::mean_loss(problem, &margins);
+    let row_gradients = pass::row_gradients(problem, &margins);
+    let gradient = pass::gradient(problem, &row_gradients);
+
+    let (mut l1, mut penalty, mut nnz) = (0.0, 0.0, 0);
+    let (mut kkt, mut mapping, mut zeros, mut support) = (0.0f64, 0.0, 0.0, 0.0);
+    for (at, (&x, &g)) in point.weights.iter().zip(&gradient).enumerate() {
+        let term = regularization.term(at / outputs);
+        let violation = term.violation(x, g);
+        kkt = larger(kkt, violation);
+        mapping += square(x - term.prox(x - g, 1.0));
+        // A NaN weight is not a zero: it must be seen in every figure.
+        if x == 0.0 {
+            zeros += square(violation);
+        } else {
+            support += square(violation);
+            nnz += 1;
+            l1 += x.abs();
+            penalty += term.value(x);
+        }
+    }
+    let (mut size, mut filled) = (point.weights.len(), nnz);
+    if problem.has_intercept() {
+        for slope in pass::intercept_gradient(problem, &row_gradients) {
+            kkt = larger(kkt, slope.abs());
+            mapping += square(slope);
+            support += square(slope);
+        }
+        size += outputs;
+        filled += point.intercept.iter().filter(|&&value| value != 0.0).count();
+    }
+    let objective = loss + penalty;
+    let gap = dual(problem, point, &mut margins, row_gradients, gradient)
+        .map(|dual| objective - dual)
+        .filter(|gap| gap.is_finite())
+        // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
+        .map(|gap| gap.max(0.0));
+    Certificate {
+        objective,
+        loss,
+        l1,
+        nnz,
+        density: filled as f64 / size.max(1) as f64,
+        gap,
+        kkt,
+        gradient_mapping: f64::sqrt(mapping),
+        violation_on_zeros: f64::sqrt(zeros),
+        violation_on_support: f64::sqrt(support),
+    }
+}
+
+/// The dual value, less what unpenalised coordinates leave open; nothing where the loss has no conjugate.
+fn dual(
+    problem: &Problem,
+    point: &Point,
+    margins: &mut [f64],
+    mut row_gradients: Vec<f64>,
+    mut gradient: Vec<f64>,
+) -> Option<f64> {
+    let (outputs, regularization, loss) = (problem.outputs(), problem.regularization(), problem.loss());
+    loss.conjugate(&vec![0.0; outputs], problem.targets()[0])?;
+    let mut open = 0.0;
+    if problem.has_intercept() {
+        let before = pass::intercept_gradient(problem, &row_gradients);
+        let mut intercept = point.intercept.clone();
+        // Below this the shift changes no digit of the gap, and two passes are saved.
+        if before.iter().any(|slope| slope.abs() > 1e-14) {
+            pass::centre(problem, margins, &mut intercept);
+            row_gradients = pass::row_gradients(problem, margins);
+            gradient = pass::gradient(problem, &row_gradients);
+        }
+        let after = pass::intercept_gradient(problem, &row_gradients);
+        open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * radius(*b)).sum::<f64>();
+    }
+    let mut scale = 1.0f64;
+    for (at, &slope) in gradient.iter().enumerate() {
+        let term = regularization.term(at / outputs);
+        if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() {
+            scale = scale.min(term.kink() / slope.abs());
+        }
+    }
+    let mut conjugate = 0.0;
+    for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate() {
+        let term = regularization.term(at / outputs);
+        if term.l2 > 0.0 {
+            conjugate += term.conjugate(scale * slope);
+        } else if term.kink() == 0.0 {
+            open += scale * slope.abs() * radius(x);
+        }
+    }
+    let mean = pass::sum_rows(problem.n_rows(), |row| {
+        let weight = problem.row_weight(row);
+        if weight == 0.0 {
+            return 0.0;
+        }
+        let mut scaled = [0.0; 8];
+        let theta = &row_gradients[row * outputs..(row + 1) * outputs];
+        let value = if outputs <= scaled.len() {
+            scaled.iter_mut().zip(theta).for_each(|(scaled, theta)| *scaled = scale * theta);
+            loss.conjugate(&scaled[..outputs], problem.targets()[row])
+        } else {
+            let scaled: Vec<f64> = theta.iter().map(|theta| scale * theta).collect();
+            loss.conjugate(&scaled, problem.targets()[row])
+        };
+        weight * value.unwrap_or(f64::INFINITY)
+    }) / problem.n_rows() as f64;
+    Some(-mean - conjugate - open)
+}
+
+/// How far an unpenalised coordinate may be from zero at the points the gap speaks of.
+fn radius(x: f64) -> f64 {
+    2.0 * x.abs() + 1.0
+}
+
+fn square(x: f64) -> f64 {
+    x * x
+}
+
+/// The larger of two numbers; a NaN wins, so that it cannot hide.
+fn larger(a: f64, b: f64) -> f64 {
+    if a >= b || a.is_nan() { a } else { b }
+}

@@ -1,0 +1,192 @@
+//! Losses of one row: value, gradient, curvature, smoothness and conjugate, one file each.
+//!
+//! A loss sees the row's margins m = x·d + b (one, or one a class) and its target. Most losses have one margin: they
+//! implement [`ScalarLoss`] and become a [`Loss`] by that.
+
+mod huber;
+mod logistic;
+mod poisson;
+mod softmax;
+mod squared;
+mod squared_hinge;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use huber::Huber;
+pub use logistic::Logistic;
+pub use poisson::Poisson;
+pub use softmax::Softmax;
+pub(crate) use softmax::probabilities as softmax_probabilities;
+pub use squared::Squared;
+pub use squared_hinge::SquaredHinge;
+
+/// What the targets of a loss are, and so how labels are turned into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Two classes; targets are −1 for the smaller label and +1 for the larger.
+    Binary,
+    /// Several classes; targets are 0, 1, … in the order of the labels.
+    Classes,
+    /// Any finite number.
+    Regression,
+    /// Numbers that are not negative.
+    Counts,
+}
+
+/// A convex, differentiable loss with one margin.
+///
+/// Only the first four methods are needed to train; the others unlock `--step auto`, second-order solvers and the
+/// duality gap.
+pub trait ScalarLoss: Debug + Send + Sync {
+    /// The name in model files and logs.
+    fn name(&self) -> &str;
+    /// What the targets are.
+    fn task(&self) -> Task;
+    /// ℓ(m; y).
+    fn value(&self, margin: f64, target: f64) -> f64;
+    /// ℓ′(m; y), with respect to the margin.
+    fn derivative(&self, margin: f64, target: f64) -> f64;
+    /// ℓ″(m; y), where it exists.
+    fn curvature(&self, _margin: f64, _target: f64) -> Option<f64> {
+        None
+    }
+    /// The supremum of ℓ″ over all margins, where it is finite.
+    fn smoothness(&self) -> Option<f64> {
+        None
+    }
+    /// ℓ*(u; y) = sup over m of u·m − ℓ(m; y): infinite outside its domain, nothing where it is not known.
+    fn conjugate(&self, _dual: f64, _target: f64) -> Option<f64> {
+        None
+    }
+    /// The parameter the name alone does not tell.
+    fn parameter(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// A loss with `outputs()` margins a row.
+pub trait Loss: Debug + Send + Sync {
+    /// The name in model files and logs.
+    fn name(&self) -> &str;
+    /// What the targets are.
+    fn task(&self) -> Task;
+    /// Margins a row: 1, or the number of classes.
+    fn outputs(&self) -> usize;
+    /// ℓ(m; y).
+    fn value(&self, margins: &[f64], target: f64) -> f64;
+    /// ∇ℓ(m; y), with respect to the margins.
+    fn gradient(&self, margins: &[f64], target: f64, gradient: &mut [f64]);
+    /// The diagonal of ∇²ℓ(m; y); false where the loss has no curvature to give.
+    fn curvature(&self, margins: &[f64], target: f64, curvature: &mut [f64]) -> bool;
+    /// A bound on the largest eigenvalue of ∇²ℓ over all margins, where there is one.
+    fn smoothness(&self) -> Option<f64>;
+    /// ℓ*(u; y): infinite outside its domain, nothing where it is not known.
+    fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64>;
+    /// The parameter the name alone does not tell.
+    fn parameter(&self) -> Option<f64> {
+        None
+    }
+
+    /// The gradients of many rows; margins and gradients lie row after row. One call through the trait object for a
+    /// whole batch, so that the inner loop is compiled for the loss at hand.
+    fn gradients(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64]) {
+        let width = self.outputs();
+        for (row, &target) in targets.iter().enumerate() {
+            let span = row * width..(row + 1) * width;
+            self.gradient(&margins[span.clone()], target, &mut gradients[span]);
+        }
+    }
+}
+
+impl<L: ScalarLoss> Loss for L {
+    fn name(&self) -> &str {
+        ScalarLoss::name(self)
+    }
+
+    fn task(&self) -> Task {
+        ScalarLoss::task(self)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn value(&self, margins: &[f64], target: f64) -> f64 {
+        ScalarLoss::value(self, margins[0], target)
+    }
+
+    fn gradient(&self, margins: &[f64], target: f64, gradient: &mut [f64]) {
+        gradient[0] = self.derivative(margins[0], target);
+    }
+
+    fn curvature(&self, margins: &[f64], target: f64, curvature: &mut [f64]) -> bool {
+        ScalarLoss::curvature(self, margins[0], target).map(|second| curvature[0] = second).is_some()
+    }
+
+    fn smoothness(&self) -> Option<f64> {
+        ScalarLoss::smoothness(self)
+    }
+
+    fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64> {
+        ScalarLoss::conjugate(self, dual[0], target)
+    }
+
+    fn parameter(&self) -> Option<f64> {
+        ScalarLoss::parameter(self)
+    }
+
+    fn gradients(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64]) {
+        for ((gradient, &margin), &target) in gradients.iter_mut().zip(margins).zip(targets) {
+            *gradient = self.derivative(margin, target);
+        }
+    }
+}
+
+/// The losses that have a name: what a flag, a model file or a Python argument can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// [`Logistic`].
+    Logistic,
+    /// [`Squared`].
+    Squared,
+    /// [`SquaredHinge`].
+    SquaredHinge,
+    /// [`Huber`] with its parameter δ.
+    Huber(f64),
+    /// [`Poisson`].
+    Poisson,
+    /// [`Softmax`].
+    Softmax,
+}
+
+impl LossKind {
+    /// The loss itself; `classes` is used by [`Softmax`] alone.
+    pub fn build(self, classes: usize) -> Arc<dyn Loss> {
+        match self {
+            Self::Logistic => Arc::new(Logistic),
+            Self::Squared => Arc::new(Squared),
+            Self::SquaredHinge => Arc::new(SquaredHinge),
+            Self::Huber(delta) => Arc::new(Huber { delta }),
+            Self::Poisson => Arc::new(Poisson),
+            Self::Softmax => Arc::new(Softmax { classes }),
+        }
+    }
+
+    /// The loss of a model file: its name and parameter.
+    pub fn from_name(name: &str, parameter: Option<f64>) -> Option<Self> {
+        Some(match name {
+            "logistic" => Self::Logistic,
+            "squared" => Self::Squared,
+            "squared-hinge" => Self::SquaredHinge,
+            "huber" => Self::Huber(parameter.unwrap_or(Huber::DEFAULT_DELTA)),
+            "poisson" => Self::Poisson,
+            "softmax" => Self::Softmax,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! The methods, one file each: a method is a rule for one coordinate.
+//!
+//! A [`Rule`] says what happens to a coordinate that the batch has a gradient for, and what the coordinate is worth
+//! after any number of steps without one. The [engine](crate::engine) runs every rule over the nonzeros of a batch.
+
+mod obprox_sg;
+mod orthant;
+mod prox_sg;
+mod prox_svrg;
+mod rda;
+
+use bytemuck::Pod;
+
+use crate::penalty::Term;
+use crate::switch::Phase;
+
+pub use obprox_sg::ObproxSg;
+pub use orthant::orthant_step;
+pub use prox_sg::{Lazy, ProxSg};
+pub use prox_svrg::{AveragedSvrg, ProxSvrg};
+pub use rda::Rda;
+
+/// The time as a coordinate needs to know it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clock {
+    /// α of the step under way.
+    pub step_size: f64,
+    /// Steps before this one, over the whole run.
+    pub steps: u64,
+    /// Steps before this one, in this epoch.
+    pub steps_in_epoch: u64,
+    /// The penalty's own time, Σ [`tick`](crate::penalty::Penalty::tick) over the steps before this one.
+    pub elapsed: f64,
+    /// The tick of the step under way.
+    pub tick: f64,
+}
+
+impl Clock {
+    /// The time after the step under way.
+    pub fn advance(&mut self) {
+        self.steps += 1;
+        self.steps_in_epoch += 1;
+        self.elapsed += self.tick;
+    }
+}
+
+/// A method: the rule for one coordinate.
+pub trait Rule: Send + Sync {
+    /// What the method keeps for each coordinate. Its default is the coordinate at zero at the start of a run.
+    type Coord: Copy + Default + Pod + Send + Sync;
+
+    /// Whether the method measures gradients against an anchor: then the engine computes the full gradient at the
+    /// start of each epoch and hands the batch gradient less the anchor's to [`touch`](Rule::touch).
+    const ANCHORED: bool = false;
+
+    /// The weight as of now, steps without a gradient included.
+    fn value<T: Term>(&self, coord: &Self::Coord, term: T, now: &Clock) -> f64;
+
+    /// The step under way, for a coordinate that the batch has a gradient for.
+    fn touch<T: Term>(&self, coord: &mut Self::Coord, gradient: f64, term: T, now: &Clock);
+
+    /// The coordinate at x, at the given time: where a run starts from a given point.
+    fn place(&self, x: f64, now: &Clock) -> Self::Coord;
+
+    /// A new epoch with this full gradient at the anchor; `now` is its first moment.
+    fn anchor(&self, _coord: &mut Self::Coord, _gradient: f64) {}
+
+    /// The end of an epoch; `now` is the moment after its last step.
+    fn settle<T: Term>(&self, _coord: &mut Self::Coord, _term: T, _now: &Clock) {}
+
+    /// Which kind of step comes next.
+    fn enter(&mut self, _phase: Phase) {}
+}

@@ -1,0 +1,127 @@
+//! How well predictions fit labels.
+
+use serde::Serialize;
+
+/// The figures of `eval`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "task", rename_all = "snake_case")]
+pub enum Metrics {
+    /// Classes.
+    Classification {
+        /// Rows.
+        rows: usize,
+        /// The share of rows whose label was predicted.
+        accuracy: f64,
+        /// The area under the ROC curve; two classes that both occur only.
+        auc: Option<f64>,
+        /// The mean loss of the model's own kind; for logistic and softmax the log-loss.
+        loss: Option<f64>,
+        /// The labels.
+        labels: Vec<f64>,
+        /// Rows with label i (row) that were predicted as label j (column).
+        confusion: Vec<Vec<usize>>,
+    },
+    /// Numbers.
+    Regression {
+        /// Rows.
+        rows: usize,
+        /// The root of the mean squared error.
+        rmse: f64,
+        /// 1 − Σ(y − ŷ)²/Σ(y − ȳ)²; nothing where y is constant.
+        r2: Option<f64>,
+        /// The mean loss of the model's own kind.
+        loss: Option<f64>,
+    },
+}
+
+impl Metrics {
+    /// One number to choose by, larger is better: accuracy, or R² (minus the RMSE where y is constant).
+    pub fn score(&self) -> f64 {
+        match self {
+            Self::Classification { accuracy, .. } => *accuracy,
+            Self::Regression { r2, rmse, .. } => r2.unwrap_or(-rmse),
+        }
+    }
+}
+
+/// Compares predicted labels with the true ones.
+pub fn classification(
+    predicted: &[f64],
+    truth: &[f64],
+    labels: &[f64],
+    scores: Option<&[f64]>,
+    loss: Option<f64>,
+) -> Metrics {
+    let class = |label: f64| labels.partition_point(|&known| known < label);
+    let mut confusion = vec![vec![0; labels.len()]; labels.len()];
+    for (&predicted, &truth) in predicted.iter().zip(truth) {
+        confusion[class(truth)][class(predicted)] += 1;
+    }
+    let right: usize = (0..labels.len()).map(|class| confusion[class][class]).sum();
+    Metrics::Classification {
+        rows: truth.len(),
+        accuracy: right as f64 / truth.len() as f64,
+        auc: scores.and_then(|scores| auc(scores, truth, labels[1])),
+        loss,
+        labels: labels.to_vec(),
+        confusion,
+    }
+}
+
+/// Compares predicted numbers with the true ones.
+pub fn regression(predicted: &[f64], truth: &[f64], loss: Option<f64>) -> Metrics {
+    let rows = truth.len() as f64;
+    let mean = truth.iter().sum::<f64>() / rows;
+    let residual: f64 = predicted.iter().zip(truth).map(|(p, y)| (p - y) * (p - y)).sum();
+    let total: f64 = truth.iter().map(|y| (y - mean) * (y - mean)).sum();
+    Metrics::Regression {
+        rows: truth.len(),
+        rmse: (residual / rows).sqrt(),
+        r2: (total > 0.0).then(|| 1.0 - residual / total),
+        loss,
+    }
+}
+
+/// The probability that a positive row scores above a negative one, ties counting half.
+fn auc(scores: &[f64], truth: &[f64], positive: f64) -> Option<f64> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_unstable_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    let positives = truth.iter().filter(|&&label| label == positive).count() as f64;
+    let negatives = truth.len() as f64 - positives;
+    if positives == 0.0 || negatives == 0.0 {
+        return None;
+    }
+    // The sum of the positives' ranks; equal scores share the mean of theirs.
+    let (mut ranks, mut start) = (0.0, 0);
+    while start < order.len() {
+        let end = start + order[start..].iter().take_while(|&&at| scores[at] == scores[order[start]]).count().max(1);
+        let rank = (start + end + 1) as f64 / 2.0;
+        ranks += rank * order[start..end].iter().filter(|&&at| truth[at] == positive).count() as f64;
+        start = end;
+    }
+    Some((ranks - positives * (positives + 1.0) / 2.0) / (positives * negatives))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auc_is_the_share_of_ordered_pairs() {
+        let truth = [1.0, -1.0, 1.0, -1.0, 1.0];
+        let scores = [0.9, 0.1, 0.4, 0.4, 0.2];
+        // Pairs (positive, negative): 0.9 beats both, 0.4 beats 0.1 and ties 0.4, 0.2 beats 0.1 and loses to 0.4.
+        assert_eq!(auc(&scores, &truth, 1.0), Some((2.0 + 1.5 + 1.0) / 6.0));
+        assert_eq!(auc(&scores[..1], &truth[..1], 1.0), None);
+    }
+
+    #[test]
+    fn figures_of_a_small_example() {
+        let metrics = classification(&[1.0, 2.0, 2.0], &[1.0, 2.0, 1.0], &[1.0, 2.0], None, None);
+        let Metrics::Classification { accuracy, confusion, .. } = metrics else { panic!() };
+        assert_eq!(accuracy, 2.0 / 3.0);
+        assert_eq!(confusion, [[1, 1], [0, 1]]);
+        let Metrics::Regression { rmse, r2, .. } = regression(&[1.0, 3.0], &[1.0, 1.0], None) else { panic!() };
+        assert_eq!((rmse, r2), (2f64.sqrt(), None));
+    }
+}

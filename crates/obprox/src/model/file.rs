@@ -1,0 +1,137 @@
+//! `model.json`: written whole, read with every field checked.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Model};
+use crate::certificate::Certificate;
+use crate::loss::Task;
+use crate::output::write_whole;
+use crate::{Error, Result};
+
+const FORMAT: &str = "obprox-linear";
+const VERSION: u32 = 1;
+
+/// The file as it is written: one block in the open, or one a class.
+#[derive(Serialize, Deserialize)]
+struct ModelFile {
+    format: String,
+    version: u32,
+    loss: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    loss_parameter: Option<f64>,
+    task: Task,
+    n_features: usize,
+    #[serde(flatten)]
+    block: Option<Block>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    classes: Vec<ClassBlock>,
+    labels: Vec<f64>,
+    lambda: f64,
+    #[serde(default)]
+    l2: f64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    names: Vec<(u32, String)>,
+    certificate: Option<Certificate>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClassBlock {
+    label: f64,
+    #[serde(flatten)]
+    block: Block,
+}
+
+impl Model {
+    /// The model as JSON text.
+    pub fn to_json(&self) -> String {
+        let single = self.task != Task::Classes;
+        let file = ModelFile {
+            format: FORMAT.into(),
+            version: VERSION,
+            loss: self.loss.clone(),
+            loss_parameter: self.loss_parameter,
+            task: self.task,
+            n_features: self.n_features,
+            block: single.then(|| self.blocks[0].clone()),
+            classes: if single { Vec::new() } else { self.class_blocks() },
+            labels: self.labels.clone(),
+            lambda: self.lambda,
+            l2: self.l2,
+            names: self.names.clone(),
+            certificate: self.certificate.clone(),
+        };
+        serde_json::to_string(&file).expect("a model has only finite numbers and strings") + "\n"
+    }
+
+    fn class_blocks(&self) -> Vec<ClassBlock> {
+        let pairs = self.labels.iter().zip(&self.blocks);
+        pairs.map(|(&label, block)| ClassBlock { label, block: block.clone() }).collect()
+    }
+
+    /// Reads JSON text; `file` is the name for messages.
+    pub fn from_json(text: &str, file: &str) -> Result<Self> {
+        let wrong = |message: String| Error::file(file, message);
+        let read: ModelFile = serde_json::from_str(text).map_err(|error| Error::Parse {
+            file: file.into(),
+            line: error.line().max(1) as u64,
+            column: error.column().max(1) as u64,
+            message: format!("not an obprox model: {error}"),
+        })?;
+        if read.format != FORMAT || read.version != VERSION {
+            let found = format!("{} version {}", read.format, read.version);
+            return Err(wrong(format!("the format is {found}; this obprox reads {FORMAT} version {VERSION}")));
+        }
+        let blocks: Vec<Block> = match (read.task, read.block) {
+            (Task::Classes, _) => read.classes.into_iter().map(|class| class.block).collect(),
+            (_, Some(block)) => vec![block],
+            (_, None) => return Err(wrong("intercept, indices and values are missing".into())),
+        };
+        let expected = match read.task {
+            Task::Binary => 2,
+            Task::Classes => blocks.len().max(2),
+            Task::Regression | Task::Counts => 0,
+        };
+        if read.labels.len() != expected {
+            return Err(wrong(format!("{} labels where {expected} are needed", read.labels.len())));
+        }
+        for block in &blocks {
+            if block.indices.len() != block.values.len() {
+                let (indices, values) = (block.indices.len(), block.values.len());
+                return Err(wrong(format!("{indices} indices but {values} values")));
+            }
+            let rising = block.indices.windows(2).all(|pair| pair[0] < pair[1]);
+            if !rising || block.indices.last().is_some_and(|&last| last as usize >= read.n_features) {
+                return Err(wrong(format!("indices must rise and stay below {}", read.n_features)));
+            }
+            if !block.values.iter().chain([&block.intercept]).all(|value| value.is_finite()) {
+                return Err(wrong("a weight is not a finite number".into()));
+            }
+        }
+        Ok(Self {
+            loss: read.loss,
+            loss_parameter: read.loss_parameter,
+            task: read.task,
+            n_features: read.n_features,
+            labels: read.labels,
+            blocks,
+            lambda: read.lambda,
+            l2: read.l2,
+            names: read.names,
+            certificate: read.certificate,
+        })
+    }
+
+    /// Writes `model.json`, whole or not at all.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_whole(path.as_ref(), |out| out.write_all(self.to_json().as_bytes()))
+    }
+
+    /// Reads `model.json`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
+        Self::from_json(&text, &path.display().to_string())
+    }
+}

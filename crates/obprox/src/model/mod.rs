@@ -1,0 +1,202 @@
+//! Weights and how to predict with them; saved as JSON, exactly.
+
+mod file;
+mod liblinear;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::certificate::Certificate;
+use crate::data::{Dataset, Matrix};
+use crate::loss::{LossKind, Task, softmax_probabilities};
+use crate::metrics::{self, Metrics};
+use crate::pass;
+use crate::problem::{Point, Problem};
+use crate::{Error, Result};
+
+/// The nonzero weights of one output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// b.
+    pub intercept: f64,
+    /// Features whose weight is not zero, in increasing order, counted from 0.
+    pub indices: Vec<u32>,
+    /// Their weights.
+    pub values: Vec<f64>,
+}
+
+/// A linear model, in the units of the data it was trained on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The loss's name.
+    pub loss: String,
+    /// The loss's parameter, where it has one.
+    pub loss_parameter: Option<f64>,
+    /// What it predicts.
+    pub task: Task,
+    /// Features it was trained on.
+    pub n_features: usize,
+    /// Labels in increasing order; empty for regression.
+    pub labels: Vec<f64>,
+    /// One block, or one a class.
+    pub blocks: Vec<Block>,
+    /// λ.
+    pub lambda: f64,
+    /// λ₂.
+    pub l2: f64,
+    /// Names of the features that any block uses, where the data had names: (feature, name).
+    pub names: Vec<(u32, String)>,
+    /// The figures of the fit.
+    pub certificate: Option<Certificate>,
+}
+
+impl Model {
+    /// The model of a point of a problem.
+    pub fn new(problem: &Problem, point: &Point, certificate: &Certificate) -> Self {
+        let outputs = problem.outputs();
+        let mut point = point.clone();
+        if let Some(scaling) = problem.scaling() {
+            scaling.to_original(&mut point.weights, outputs, &mut point.intercept);
+        }
+        let mut blocks: Vec<Block> =
+            point.intercept.iter().map(|&intercept| Block { intercept, ..Block::default() }).collect();
+        let mut names = Vec::new();
+        for (feature, weights) in point.weights.chunks_exact(outputs).enumerate() {
+            for (block, &weight) in blocks.iter_mut().zip(weights) {
+                if weight != 0.0 {
+                    block.indices.push(feature as u32);
+                    block.values.push(weight);
+                }
+            }
+            if let Some(all) = problem.names()
+                && weights.iter().any(|&weight| weight != 0.0)
+            {
+                names.push((feature as u32, all[feature].clone()));
+            }
+        }
+        Self {
+            loss: problem.loss().name().to_owned(),
+            loss_parameter: problem.loss().parameter(),
+            task: problem.loss().task(),
+            n_features: problem.n_features(),
+            labels: problem.labels().to_vec(),
+            blocks,
+            lambda: problem.lambda(),
+            l2: problem.regularization().l2,
+            names,
+            certificate: Some(certificate.clone()),
+        }
+    }
+
+    /// Weights that are not zero, over all blocks.
+    pub fn nnz(&self) -> usize {
+        self.blocks.iter().map(|block| block.indices.len()).sum()
+    }
+
+    /// The name of a feature, where it has one.
+    pub fn name(&self, feature: u32) -> Option<&str> {
+        let at = self.names.binary_search_by_key(&feature, |(feature, _)| *feature).ok()?;
+        Some(&self.names[at].1)
+    }
+
+    /// The margins of each row, one a block. Columns the model does not know count for nothing.
+    pub fn margins(&self, matrix: &Matrix) -> Vec<f64> {
+        let outputs = self.blocks.len();
+        let mut point = Point {
+            weights: vec![0.0; self.n_features.max(matrix.n_cols()) * outputs],
+            intercept: self.blocks.iter().map(|block| block.intercept).collect(),
+        };
+        for (output, block) in self.blocks.iter().enumerate() {
+            for (&feature, &value) in block.indices.iter().zip(&block.values) {
+                point.weights[feature as usize * outputs + output] = value;
+            }
+        }
+        pass::margins(matrix, &point)
+    }
+
+    /// The label, value or expected count of each row.
+    pub fn predict(&self, matrix: &Matrix) -> Vec<f64> {
+        self.decide(&self.margins(matrix))
+    }
+
+    fn decide(&self, margins: &[f64]) -> Vec<f64> {
+        match self.task {
+            Task::Regression => margins.to_vec(),
+            Task::Counts => margins.iter().map(|margin| margin.exp()).collect(),
+            Task::Binary => margins.iter().map(|&margin| self.labels[usize::from(margin > 0.0)]).collect(),
+            Task::Classes => margins.chunks_exact(self.blocks.len()).map(|row| self.labels[best(row)]).collect(),
+        }
+    }
+
+    /// The probability of each label, in their order; only where the loss is a likelihood of classes.
+    pub fn probabilities(&self, matrix: &Matrix) -> Result<Vec<f64>> {
+        let margins = self.margins(matrix);
+        match self.loss.as_str() {
+            "logistic" => Ok(margins
+                .iter()
+                .flat_map(|&margin| {
+                    let positive = 1.0 / (1.0 + (-margin).exp());
+                    [1.0 / (1.0 + margin.exp()), positive]
+                })
+                .collect()),
+            "softmax" => {
+                let mut probabilities = vec![0.0; margins.len()];
+                let width = self.blocks.len();
+                probabilities
+                    .par_chunks_exact_mut(width)
+                    .zip(margins.par_chunks_exact(width))
+                    .for_each(|(probabilities, margins)| softmax_probabilities(margins, probabilities));
+                Ok(probabilities)
+            }
+            loss => Err(Error::Data(format!("a model of the {loss} loss has no probabilities"))),
+        }
+    }
+
+    /// The targets that the loss of this model wants for labels; an unknown label is an error.
+    fn targets(&self, labels: &[f64]) -> Result<Vec<f64>> {
+        let class = |(row, label): (usize, &f64)| match self.labels.iter().position(|known| known == label) {
+            Some(class) => Ok(class as f64),
+            None => Err(Error::Data(format!(
+                "row {}: the model knows no label {label}; it knows {}",
+                row + 1,
+                self.labels.iter().map(f64::to_string).collect::<Vec<_>>().join(", ")
+            ))),
+        };
+        match self.task {
+            Task::Regression | Task::Counts => Ok(labels.to_vec()),
+            Task::Classes => labels.iter().enumerate().map(class).collect(),
+            Task::Binary => labels.iter().enumerate().map(|row| class(row).map(|class| 2.0 * class - 1.0)).collect(),
+        }
+    }
+
+    /// How well the model does on labelled data.
+    pub fn evaluate(&self, data: &Dataset) -> Result<Metrics> {
+        let targets = self.targets(&data.targets)?;
+        let margins = self.margins(&data.matrix);
+        let kind = LossKind::from_name(&self.loss, self.loss_parameter);
+        let loss = kind.map(|kind| {
+            let (loss, width) = (kind.build(self.blocks.len()), self.blocks.len());
+            let sum =
+                pass::sum_rows(targets.len(), |row| loss.value(&margins[row * width..(row + 1) * width], targets[row]));
+            sum / targets.len() as f64
+        });
+        let predicted = self.decide(&margins);
+        Ok(match self.task {
+            Task::Regression | Task::Counts => metrics::regression(&predicted, &data.targets, loss),
+            Task::Binary | Task::Classes => {
+                let scores = (self.task == Task::Binary).then_some(&margins[..]);
+                metrics::classification(&predicted, &data.targets, &self.labels, scores, loss)
+            }
+        })
+    }
+
+    /// One number to choose by, larger is better: accuracy, or R².
+    pub fn score(&self, data: &Dataset) -> Result<f64> {
+        Ok(self.evaluate(data)?.score())
+    }
+}
+
+/// The largest margin's place; the first among equals.
+fn best(margins: &[f64]) -> usize {
+    (1..margins.len()).fold(0, |best, at| if margins[at] > margins[best] { at } else { best })
+}

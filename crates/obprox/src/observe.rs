@@ -1,0 +1,80 @@
+//! What a run tells, and how it is told to stop.
+
+use serde::{Deserialize, Serialize};
+
+use crate::certificate::Certificate;
+use crate::fit::{Fit, Settings};
+use crate::problem::Problem;
+use crate::switch::Phase;
+
+/// An observer's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// End the run after this step, keeping what it has.
+    Stop,
+}
+
+/// How far the epoch under way has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    /// Steps of it that are done.
+    pub step: u64,
+    /// Steps it has.
+    pub steps: u64,
+    /// The kind of steps.
+    pub phase: Phase,
+}
+
+/// One epoch of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    /// Steps since the start of the run.
+    pub iterations: u64,
+    /// The kind of its last step.
+    pub phase: Phase,
+    /// α of its last step.
+    pub step_size: f64,
+    /// The figures at its end, where they were computed.
+    pub certificate: Option<Certificate>,
+    /// The score on the validation data, where there is some.
+    pub score: Option<f64>,
+    /// Training time since the start of the run, without evaluation.
+    pub seconds: f64,
+}
+
+/// What is known before the first step.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The settings of the run.
+    pub settings: &'a Settings,
+    /// Rows in a batch.
+    pub batch_rows: usize,
+    /// The first step size.
+    pub step_size: f64,
+    /// The epochs of an earlier run that this one continues.
+    pub resumed: &'a [EpochRecord],
+}
+
+/// Someone who watches a run. All methods have a default, so an observer says only what it cares for.
+pub trait Observer {
+    /// Before the first step.
+    fn start(&mut self, _start: &Start) {}
+    /// After each step.
+    fn step(&mut self, _progress: &Progress) -> Control {
+        Control::Continue
+    }
+    /// After each epoch.
+    fn epoch(&mut self, _record: &EpochRecord) -> Control {
+        Control::Continue
+    }
+    /// After the run, whatever its status.
+    fn end(&mut self, _fit: &Fit) {}
+}

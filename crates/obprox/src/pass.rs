@@ -1,0 +1,300 @@
+//! The passes over the data that everything else is made of: margins, losses, gradients.
+//!
+//! Bits never depend on the number of threads: margins are independent by row; sums over rows are folded in fixed
+//! blocks; each thread of the gradient owns a range of columns and adds up the rows in their order.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::data::{Matrix, Rows, with_rows};
+use crate::problem::{Point, Problem};
+
+/// Rows in one fixed block of a sum.
+const BLOCK: usize = 1024;
+
+/// The margins m = x·d + b of all rows, K a row.
+pub(crate) fn margins(matrix: &Matrix, point: &Point) -> Vec<f64> {
+    let outputs = point.intercept.len();
+    let mut margins = vec![0.0; matrix.n_rows() * outputs];
+    with_rows!(matrix, |rows| margins.par_chunks_mut(BLOCK * outputs).enumerate().for_each(|(block, chunk)| {
+        let first = block * BLOCK;
+        if outputs == 1 {
+            let weights = &point.weights[..rows.n_cols()];
+            for (offset, margin) in chunk.iter_mut().enumerate() {
+                let mut sum = point.intercept[0];
+                rows.for_each(first + offset, |column, value| sum += value * weights[column]);
+                *margin = sum;
+            }
+        } else {
+            for (offset, margin) in chunk.chunks_exact_mut(outputs).enumerate() {
+                margin.copy_from_slice(&point.intercept);
+                rows.for_each(first + offset, |column, value| {
+                    let weights = &point.weights[column * outputs..(column + 1) * outputs];
+                    margin.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += value * weight);
+                });
+            }
+        }
+    }));
+    margins
+}
+
+/// Σ over rows of `of(row)`, in fixed blocks.
+pub(crate) fn sum_rows(n_rows: usize, of: impl Fn(usize) -> f64 + Sync) -> f64 {
+    let blocks = n_rows.div_ceil(BLOCK);
+    let partial: Vec<f64> = (0..blocks)
+        .into_par_iter()
+        .map(|block| (block * BLOCK..((block + 1) * BLOCK).min(n_rows)).map(&of).sum())
+        .collect();
+    partial.iter().sum()
+}
+
+/// f: the weighted mean loss at given margins.
+pub(crate) fn mean_loss(problem: &Problem, margins: &[f64]) -> f64 {
+    let (loss, outputs, targets) = (problem.loss(), problem.outputs(), problem.targets());
+    let sum = sum_rows(problem.n_rows(), |row| {
+        problem.row_weight(row) * loss.value(&margins[row * outputs..(row + 1) * outputs], targets[row])
+    });
+    sum / problem.n_rows() as f64
+}
+
+/// ∇ℓ of each row at given margins, K a row: without the row's weight and without 1/N.
+pub(crate) fn row_gradients(problem: &Problem, margins: &[f64]) -> Vec<f64> {
+    let (loss, outputs) = (problem.loss(), problem.outputs());
+    let mut gradients = vec![0.0; margins.len()];
+    gradients
+        .par_chunks_mut(BLOCK * outputs)
+        .zip(margins.par_chunks(BLOCK * outputs))
+        .zip(problem.targets().par_chunks(BLOCK))
+        .for_each(|((gradients, margins), targets)| loss.gradients(margins, targets, gradients));
+    gradients
+}
+
+/// (1/N) Σ wᵢ·gᵢ: the gradient of f with respect to the intercepts.
+pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Vec<f64> {
+    let outputs = problem.outputs();
+    (0..outputs)
+        .map(|output| {
+            sum_rows(problem.n_rows(), |row| problem.row_weight(row) * row_gradients[row * outputs + output])
+                / problem.n_rows() as f64
+        })
+        .collect()
+}
+
+/// (1/N) Σ wᵢ·gᵢ·dᵢ, as many outputs as `row_gradients` has a row: the gradient of f with respect to x.
+pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Vec<f64> {
+    let outputs = row_gradients.len() / problem.n_rows();
+    let mut gradient = vec![0.0; problem.n_features() * outputs];
+    let mut parts = Vec::new();
+    let mut rest = &mut gradient[..];
+    for columns in column_ranges(problem.matrix(), rayon::current_num_threads()) {
+        let (part, tail) = rest.split_at_mut(columns.len() * outputs);
+        parts.push((columns, part));
+        rest = tail;
+    }
+    parts.into_par_iter().for_each(|(columns, part)| {
+        with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
+        let scale = 1.0 / problem.n_rows() as f64;
+        part.iter_mut().for_each(|sum| *sum *= scale);
+    });
+    gradient
+}
+
+/// Adds wᵢ·gᵢ·dᵢ of every row to the given columns.
+fn add_rows<R: Rows>(
+    rows: &R,
+    problem: &Problem,
+    gradients: &[f64],
+    outputs: usize,
+    columns: Range<usize>,
+    sums: &mut [f64],
+) {
+    let first = columns.start;
+    let whole = columns == (0..rows.n_cols());
+    for row in 0..rows.n_rows() {
+        let weight = problem.row_weight(row);
+        if outputs == 1 {
+            let pull = weight * gradients[row];
+            if whole {
+                rows.for_each(row, |column, value| sums[column] += value * pull);
+            } else {
+                rows.for_each_in(row, columns.clone(), |column, value| sums[column - first] += value * pull);
+            }
+        } else {
+            let pulls = &gradients[row * outputs..(row + 1) * outputs];
+            rows.for_each_in(row, columns.clone(), |column, value| {
+                let sums = &mut sums[(column - first) * outputs..(column - first + 1) * outputs];
+                sums.iter_mut().zip(pulls).for_each(|(sum, pull)| *sum += weight * value * pull);
+            });
+        }
+    }
+}
+
+/// Cuts the columns into ranges of about equally many entries, judged by a sample of the rows.
+fn column_ranges(matrix: &Matrix, parts: usize) -> Vec<Range<usize>> {
+    const SAMPLE: usize = 1 << 14;
+    let n_cols = matrix.n_cols();
+    let mut sample = Vec::new();
+    if parts > 1 {
+        let stride = (matrix.n_rows() / 64).max(1);
+        for row in (0..matrix.n_rows()).step_by(stride) {
+            matrix.for_each(row, |column, _| sample.push(column));
+            if sample.len() > SAMPLE {
+                break;
+            }
+        }
+        sample.sort_unstable();
+    }
+    let mut ranges = Vec::with_capacity(parts);
+    let mut start = 0;
+    for part in 1..=parts {
+        let end = if part == parts { n_cols } else { sample.get(sample.len() * part / parts).map_or(n_cols, |&c| c) };
+        if end > start {
+            ranges.push(start..end);
+            start = end;
+        }
+    }
+    ranges
+}
+
+/// Moves the intercepts to their optimum with x held, and the margins with them.
+///
+/// One output: Newton within a bracket, since the derivative of a convex function rises. Several: Newton on the
+/// diagonal, halved whenever it does not help. Nothing moves where the loss has no curvature to give.
+pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f64]) {
+    let (loss, outputs) = (problem.loss(), problem.outputs());
+    let n_rows = problem.n_rows();
+    let slope_at = |margins: &[f64], shift: &[f64]| -> Option<(Vec<f64>, Vec<f64>)> {
+        // The 2K sums, gradient and curvature, over fixed blocks.
+        let partial: Vec<Option<Vec<f64>>> = (0..n_rows.div_ceil(BLOCK))
+            .into_par_iter()
+            .map(|block| {
+                let mut sums = vec![0.0; 2 * outputs];
+                let (mut moved, mut out) = (vec![0.0; outputs], vec![0.0; outputs]);
+                for row in block * BLOCK..((block + 1) * BLOCK).min(n_rows) {
+                    for (output, moved) in moved.iter_mut().enumerate() {
+                        *moved = margins[row * outputs + output] + shift[output];
+                    }
+                    let (weight, target) = (problem.row_weight(row), problem.targets()[row]);
+                    loss.gradient(&moved, target, &mut out);
+                    sums.iter_mut().zip(&out).for_each(|(sum, value)| *sum += weight * value);
+                    if !loss.curvature(&moved, target, &mut out) {
+                        return None;
+                    }
+                    sums[outputs..].iter_mut().zip(&out).for_each(|(sum, value)| *sum += weight * value);
+                }
+                Some(sums)
+            })
+            .collect();
+        let mut sums = vec![0.0; 2 * outputs];
+        for block in partial {
+            sums.iter_mut().zip(&block?).for_each(|(sum, value)| *sum += value / n_rows as f64);
+        }
+        let curvature = sums.split_off(outputs);
+        Some((sums, curvature))
+    };
+    let mut shift = vec![0.0; outputs];
+    let Some((mut slope, mut curvature)) = slope_at(margins, &shift) else { return };
+    let size = |slope: &[f64]| slope.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    let small_enough = 1e-15 * size(&slope).max(1.0);
+    if outputs == 1 {
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        let mut reach = 1.0;
+        for _ in 0..200 {
+            if slope[0].abs() <= small_enough {
+                break;
+            }
+            if slope[0] > 0.0 {
+                high = shift[0]
+            } else {
+                low = shift[0]
+            }
+            let mut next = shift[0] - slope[0] / curvature[0];
+            if !(next > low && next < high) || (next - shift[0]).abs() > reach {
+                // Newton left the bracket or would leap: halve the bracket, or reach out while it is open.
+                reach *= 4.0;
+                next = match (low.is_finite(), high.is_finite()) {
+                    (true, true) => 0.5 * (low + high),
+                    _ => shift[0] - reach.copysign(slope[0]),
+                };
+            }
+            if next == shift[0] {
+                break;
+            }
+            shift[0] = next;
+            (slope, curvature) = slope_at(margins, &shift).expect("the loss gave its curvature before");
+        }
+    } else {
+        let mut factor = 1.0;
+        for _ in 0..60 {
+            if size(&slope) <= small_enough || factor < 1e-3 {
+                break;
+            }
+            let trial: Vec<f64> = (0..outputs)
+                .map(|k| shift[k] - factor * (slope[k] / curvature[k].max(1e-300)).clamp(-4.0, 4.0))
+                .collect();
+            let (trial_slope, trial_curvature) = slope_at(margins, &trial).expect("the loss gave its curvature before");
+            if size(&trial_slope) < size(&slope) {
+                (shift, slope, curvature) = (trial, trial_slope, trial_curvature);
+            } else {
+                factor *= 0.5;
+            }
+        }
+    }
+    if shift.iter().all(|value| value.is_finite()) {
+        for row in margins.chunks_exact_mut(outputs) {
+            row.iter_mut().zip(&shift).for_each(|(margin, shift)| *margin += shift);
+        }
+        intercept.iter_mut().zip(&shift).for_each(|(value, shift)| *value += shift);
+    }
+}
+
+/// The smallest λ at which x = 0 is optimal: the largest slope over the weighted features with b at its optimum.
+pub(crate) fn lambda_max(problem: &Problem) -> f64 {
+    let outputs = problem.outputs();
+    let mut margins = vec![0.0; problem.n_rows() * outputs];
+    if problem.has_intercept() {
+        centre(problem, &mut margins, &mut vec![0.0; outputs]);
+    }
+    let gradient = gradient(problem, &row_gradients(problem, &margins));
+    let regularization = problem.regularization();
+    gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
+        let weight = regularization.weight(at / outputs);
+        if weight > 0.0 { most.max(slope.abs() / weight) } else { most }
+    })
+}
+
+/// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.
+pub(crate) fn data_smoothness(problem: &Problem) -> (f64, f64) {
+    let n_rows = problem.n_rows();
+    let extra = if problem.has_intercept() { 1.0 } else { 0.0 };
+    let squared_norm = |row: usize| {
+        let mut sum = extra;
+        problem.matrix().for_each(row, |_, value| sum += value * value);
+        problem.row_weight(row) * sum
+    };
+    let worst = (0..n_rows).into_par_iter().map(squared_norm).reduce(|| 0.0, f64::max);
+    // Power iteration on one output; a start without zeros meets every eigenvector, and a slightly low value is
+    // lifted by the margin below.
+    let start = |at: usize| 1.0 + 0.1 * ((at as f64 * 0.618_033_988_749_895).fract() - 0.5);
+    let mut point = Point { weights: (0..problem.n_features()).map(start).collect(), intercept: vec![extra] };
+    let mut eigenvalue = 0.0;
+    for _ in 0..30 {
+        let norm = point.weights.iter().chain(&point.intercept).map(|x| x * x).sum::<f64>().sqrt();
+        if norm == 0.0 {
+            break;
+        }
+        point.weights.iter_mut().chain(&mut point.intercept).for_each(|x| *x /= norm);
+        let margins = margins(problem.matrix(), &point);
+        let next = gradient(problem, &margins);
+        let slope = sum_rows(n_rows, |row| problem.row_weight(row) * margins[row]) / n_rows as f64;
+        let before = eigenvalue;
+        eigenvalue =
+            next.iter().zip(&point.weights).map(|(a, b)| a * b).sum::<f64>() + extra * slope * point.intercept[0];
+        point = Point { weights: next, intercept: vec![extra * slope] };
+        if (eigenvalue - before).abs() <= 1e-3 * eigenvalue {
+            break;
+        }
+    }
+    ((1.05 * eigenvalue).min(worst), worst)
+}

@@ -1,0 +1,113 @@
+//! Penalties: sums over the coordinates of a convex term with its kink at zero.
+//!
+//! A method asks a [`Term`] for one coordinate at a time and never learns which penalty it serves.
+
+mod elastic_net;
+mod l1;
+pub mod shrink;
+mod weighted;
+
+use std::sync::Arc;
+
+pub use elastic_net::ElasticNet;
+pub use l1::L1;
+pub use weighted::Weighted;
+
+/// The penalty of one coordinate.
+pub trait Term: Copy {
+    /// p(x).
+    fn value(self, x: f64) -> f64;
+    /// The proximal step: argmin over u of p(u) + (u − z)²/(2α).
+    fn prox(self, z: f64, step: f64) -> f64;
+    /// The Orthant step from x with gradient g: on the face of x the penalty is smooth, and the trial point is
+    /// projected back on the face. A penalised zero stays zero; a coordinate without kink just steps.
+    fn face(self, x: f64, gradient: f64, step: f64) -> f64;
+    /// The value of x after proximal (or Orthant) steps without gradient, which took the penalty's clock
+    /// `elapsed` on: see [`Penalty::tick`].
+    fn rest(self, x: f64, elapsed: f64) -> f64;
+    /// k proximal steps of size α under the constant gradient g.
+    fn drift(self, x: f64, gradient: f64, step: f64, k: u64) -> f64;
+    /// The same, with the sum of the k iterates.
+    fn drift_sum(self, x: f64, gradient: f64, step: f64, k: u64) -> (f64, f64);
+    /// The dual averaging step: argmin over u of g·u + p(u) + β u²/2.
+    fn dual_average(self, gradient: f64, beta: f64) -> f64;
+    /// The distance of 0 from g + ∂p(x): zero exactly where the coordinate is optimal.
+    fn violation(self, x: f64, gradient: f64) -> f64;
+    /// p*(u) = sup over x of u·x − p(x); infinite where u lies outside the domain.
+    fn conjugate(self, dual: f64) -> f64;
+    /// The half-width of ∂p(0): the slope that a zero withstands. 0 where the term has no kink.
+    fn kink(self) -> f64;
+}
+
+/// A penalty over all coordinates.
+pub trait Penalty: Clone + Send + Sync {
+    /// The term of a coordinate.
+    type Term: Term;
+    /// The term of feature j.
+    fn term(&self, feature: usize) -> Self::Term;
+    /// How far a step of size α takes the clock that [`Term::rest`] reads. One number serves every coordinate, so
+    /// that catching up after any number of missed steps is one subtraction and one shrink.
+    fn tick(&self, step: f64) -> f64;
+    /// The penalty of the features that are kept, in their new order.
+    fn keep(&self, features: &[u32]) -> Self;
+}
+
+/// λ, λ₂ and the features' weights: the penalty as a problem states it.
+///
+/// p(x) = Σ_j w_j·λ|x_j| + (λ₂/2) Σ_{w_j > 0} x_j². A weight of 0 frees the feature of both parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regularization {
+    /// λ.
+    pub l1: f64,
+    /// λ₂.
+    pub l2: f64,
+    /// One weight a feature; none means 1 for all.
+    pub weights: Option<Arc<[f64]>>,
+}
+
+impl Regularization {
+    /// λ‖x‖₁ alone.
+    pub fn l1(lambda: f64) -> Self {
+        Self { l1: lambda, l2: 0.0, weights: None }
+    }
+
+    /// The weight of a feature.
+    #[inline]
+    pub fn weight(&self, feature: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[feature])
+    }
+
+    /// The term of a feature.
+    #[inline]
+    pub fn term(&self, feature: usize) -> ElasticNet {
+        ElasticNet { l1: self.l1, l2: self.l2 }.weighted(self.weight(feature))
+    }
+}
+
+/// Runs an expression with `$penalty` bound to the concrete penalty: the one place where penalties are told apart.
+macro_rules! with_penalty {
+    ($regularization:expr, |$penalty:ident| $body:expr) => {{
+        use $crate::penalty::{ElasticNet, L1, Weighted};
+        let regularization = $regularization;
+        let (l1, l2) = (regularization.l1, regularization.l2);
+        match (regularization.weights.clone(), l2 == 0.0) {
+            (None, true) => {
+                let $penalty = L1 { l1 };
+                $body
+            }
+            (None, false) => {
+                let $penalty = ElasticNet { l1, l2 };
+                $body
+            }
+            (Some(weights), true) => {
+                let $penalty = Weighted { base: L1 { l1 }, weights };
+                $body
+            }
+            (Some(weights), false) => {
+                let $penalty = Weighted { base: ElasticNet { l1, l2 }, weights };
+                $body
+            }
+        }
+    }};
+}
+pub(crate) use with_penalty;

@@ -1,0 +1,375 @@
+//! The problem: data, loss and penalty.
+//!
+//! min over (x, b): F = (1/N) Σ wᵢ·loss(yᵢ, x·dᵢ + b) + λ Σ_j w_j|x_j| + (λ₂/2)‖x‖₂², the rows' weights wᵢ scaled to
+//! mean 1, b never penalised.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Dataset, Matrix, Scaling, standardise};
+use crate::loss::{Loss, Task};
+use crate::pass;
+use crate::penalty::Regularization;
+use crate::{Error, Result};
+
+/// How λ is given.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Lambda {
+    /// 1/N, the paper's choice.
+    OverN,
+    /// A fraction of λ_max, the smallest λ at which x = 0 is optimal.
+    OfMax(f64),
+    /// The number itself.
+    Value(f64),
+}
+
+/// What a problem adds to its data and loss.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// λ.
+    pub lambda: Lambda,
+    /// λ₂, the weight of ½‖x‖₂².
+    pub l2: f64,
+    /// A weight of λ for each feature; 0 leaves it unpenalised.
+    pub feature_weights: Option<Vec<f64>>,
+    /// A weight for each row; scaled to mean 1.
+    pub row_weights: Option<Vec<f64>>,
+    /// A weight for the rows of each class.
+    pub class_weights: Option<ClassWeights>,
+    /// Whether there is an intercept b.
+    pub intercept: bool,
+    /// Whether columns are scaled to unit deviation first; weights are reported in the original units.
+    pub standardize: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            lambda: Lambda::OverN,
+            l2: 0.0,
+            feature_weights: None,
+            row_weights: None,
+            class_weights: None,
+            intercept: true,
+            standardize: false,
+        }
+    }
+}
+
+/// Weights of the classes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClassWeights {
+    /// Every class counts the same in all: N / (classes · rows of the class).
+    Balanced,
+    /// (label, weight) pairs; labels not named have weight 1.
+    Given(Vec<(f64, f64)>),
+}
+
+/// Data, loss and penalty; cheap to clone, since the data is shared.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    matrix: Arc<Matrix>,
+    targets: Arc<[f64]>,
+    labels: Arc<[f64]>,
+    names: Option<Arc<[String]>>,
+    row_weights: Option<Arc<[f64]>>,
+    loss: Arc<dyn Loss>,
+    regularization: Regularization,
+    intercept: bool,
+    scaling: Option<Arc<Scaling>>,
+    lambda_max: f64,
+}
+
+impl Problem {
+    /// States a problem. Everything about it is checked here, once.
+    pub fn new(data: Dataset, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+        let (n_rows, n_cols) = (data.matrix.n_rows(), data.matrix.n_cols());
+        if n_rows == 0 {
+            return Err(Error::Data("there are no rows to learn from".into()));
+        }
+        if n_rows >= u32::MAX as usize {
+            return Err(Error::Data(format!("{n_rows} rows: at most {} are supported", u32::MAX - 1)));
+        }
+        if n_cols.checked_mul(loss.outputs()).is_none_or(|size| size >= u32::MAX as usize) {
+            return Err(Error::Data(format!("{n_cols} columns × {} outputs are too many", loss.outputs())));
+        }
+        if !(terms.l2.is_finite() && terms.l2 >= 0.0) {
+            return Err(Error::parameter("l2", format!("{} must be a finite number, not negative", terms.l2)));
+        }
+        let weights = terms.feature_weights.as_deref();
+        check_weights("feature weights", weights, n_cols, "features")?;
+        let (targets, labels) = encode(&data.targets, loss.as_ref())?;
+        let row_weights = row_weights(terms, &data.targets, &labels)?;
+        let (matrix, scaling) = if terms.standardize {
+            let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
+            (matrix, Some(Arc::new(scaling)))
+        } else {
+            (data.matrix, None)
+        };
+        let mut problem = Self {
+            matrix: Arc::new(matrix),
+            targets: targets.into(),
+            labels: labels.into(),
+            names: data.names.map(Into::into),
+            row_weights: row_weights.map(Into::into),
+            loss,
+            regularization: Regularization { l1: 0.0, l2: terms.l2, weights: weights.map(Into::into) },
+            intercept: terms.intercept,
+            scaling,
+            lambda_max: 0.0,
+        };
+        problem.lambda_max = pass::lambda_max(&problem);
+        problem.with_lambda(terms.lambda)
+    }
+
+    /// The same problem at another λ; the data is shared.
+    pub fn with_lambda(mut self, lambda: Lambda) -> Result<Self> {
+        let value = match lambda {
+            Lambda::OverN => 1.0 / self.n_rows() as f64,
+            Lambda::OfMax(fraction) => fraction * self.lambda_max,
+            Lambda::Value(value) => value,
+        };
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(Error::parameter("lambda", format!("{value} must be a finite number, not negative")));
+        }
+        self.regularization.l1 = value;
+        Ok(self)
+    }
+
+    /// The rows.
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    /// Targets as the loss wants them: ±1, class numbers or values.
+    pub fn targets(&self) -> &[f64] {
+        &self.targets
+    }
+
+    /// The labels behind the targets, in increasing order; empty for regression.
+    pub fn labels(&self) -> &[f64] {
+        &self.labels
+    }
+
+    /// Names of the features, where the data has them.
+    pub fn names(&self) -> Option<&[String]> {
+        self.names.as_deref()
+    }
+
+    /// The weight of a row; 1 on average.
+    #[inline]
+    pub fn row_weight(&self, row: usize) -> f64 {
+        self.row_weights.as_ref().map_or(1.0, |weights| weights[row])
+    }
+
+    /// The weights of the rows, where they are not all 1.
+    pub fn row_weights(&self) -> Option<&[f64]> {
+        self.row_weights.as_deref()
+    }
+
+    /// The loss.
+    pub fn loss(&self) -> &dyn Loss {
+        self.loss.as_ref()
+    }
+
+    /// The penalty.
+    pub fn regularization(&self) -> &Regularization {
+        &self.regularization
+    }
+
+    /// λ.
+    pub fn lambda(&self) -> f64 {
+        self.regularization.l1
+    }
+
+    /// The smallest λ at which x = 0 is optimal, the intercept being at its own optimum.
+    pub fn lambda_max(&self) -> f64 {
+        self.lambda_max
+    }
+
+    /// Whether there is an intercept.
+    pub fn has_intercept(&self) -> bool {
+        self.intercept
+    }
+
+    /// N.
+    pub fn n_rows(&self) -> usize {
+        self.matrix.n_rows()
+    }
+
+    /// n.
+    pub fn n_features(&self) -> usize {
+        self.matrix.n_cols()
+    }
+
+    /// Margins a row: 1, or the number of classes.
+    pub fn outputs(&self) -> usize {
+        self.loss.outputs()
+    }
+
+    /// How the columns were scaled, where they were.
+    pub fn scaling(&self) -> Option<&Scaling> {
+        self.scaling.as_deref()
+    }
+}
+
+/// Weights x (feature j, output k at j·K + k) and intercepts b of a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// x.
+    pub weights: Vec<f64>,
+    /// b, one an output; zeros where the problem has no intercept.
+    pub intercept: Vec<f64>,
+}
+
+impl Point {
+    /// x = 0, b = 0.
+    pub fn zero(problem: &Problem) -> Self {
+        let outputs = problem.outputs();
+        Self { weights: vec![0.0; problem.n_features() * outputs], intercept: vec![0.0; outputs] }
+    }
+
+    /// Whether every number is finite.
+    pub fn is_finite(&self) -> bool {
+        self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())
+    }
+}
+
+/// Labels → targets of the loss, and the labels in order.
+fn encode(raw: &[f64], loss: &dyn Loss) -> Result<(Vec<f64>, Vec<f64>)> {
+    if let Some(row) = raw.iter().position(|target| !target.is_finite()) {
+        return Err(Error::Data(format!("row {}: the target {} is not a finite number", row + 1, raw[row])));
+    }
+    let name = loss.name();
+    match loss.task() {
+        Task::Regression => Ok((raw.to_vec(), Vec::new())),
+        Task::Counts => match raw.iter().position(|&target| target < 0.0) {
+            Some(row) => Err(Error::Data(format!(
+                "row {}: the target {} is negative; the {name} loss is for counts",
+                row + 1,
+                raw[row]
+            ))),
+            None => Ok((raw.to_vec(), Vec::new())),
+        },
+        Task::Binary => {
+            let labels = distinct(raw);
+            match labels[..] {
+                [_] => Err(one_class(&labels)),
+                [low, _] => Ok((raw.iter().map(|&label| if label == low { -1.0 } else { 1.0 }).collect(), labels)),
+                _ => Err(Error::Data(format!(
+                    "the {name} loss is for two classes, but there are {} distinct labels ({}); \
+                     use softmax for several classes, or squared for real targets",
+                    labels.len(),
+                    some(&labels)
+                ))),
+            }
+        }
+        Task::Classes => {
+            let labels = distinct(raw);
+            if labels.len() < 2 {
+                return Err(one_class(&labels));
+            }
+            if labels.len() != loss.outputs() {
+                return Err(Error::Data(format!(
+                    "the {name} loss was made for {} classes, but there are {} distinct labels",
+                    loss.outputs(),
+                    labels.len()
+                )));
+            }
+            let class = |label: &f64| labels.partition_point(|known| known < label) as f64;
+            Ok((raw.iter().map(class).collect(), labels))
+        }
+    }
+}
+
+fn one_class(labels: &[f64]) -> Error {
+    Error::Data(format!("every row has the label {}: two classes are needed to learn from", some(labels)))
+}
+
+/// The distinct values, in increasing order.
+pub fn distinct(values: &[f64]) -> Vec<f64> {
+    let mut distinct: Vec<f64> = Vec::new();
+    let mut last = f64::NAN;
+    for &value in values {
+        // Runs of equal labels are common, and a label seen before is the rule: look, do not sort all.
+        if value != last {
+            last = value;
+            let at = distinct.partition_point(|&known| known < value);
+            if distinct.get(at) != Some(&value) {
+                distinct.insert(at, value);
+            }
+        }
+    }
+    distinct
+}
+
+fn some(labels: &[f64]) -> String {
+    let mut words: Vec<String> = labels.iter().take(4).map(f64::to_string).collect();
+    if labels.len() > 4 {
+        words.push("…".into());
+    }
+    words.join(", ")
+}
+
+fn check_weights(name: &'static str, weights: Option<&[f64]>, expected: usize, of: &str) -> Result<()> {
+    let Some(weights) = weights else { return Ok(()) };
+    if weights.len() != expected {
+        return Err(Error::parameter(name, format!("{} weights for {expected} {of}", weights.len())));
+    }
+    match weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+        Some(at) => {
+            let message = format!("number {} is {}; weights are finite and not negative", at + 1, weights[at]);
+            Err(Error::parameter(name, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The rows' weights times their classes', scaled to mean 1; nothing where all are equal.
+fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<Option<Vec<f64>>> {
+    check_weights("row weights", terms.row_weights.as_deref(), raw.len(), "rows")?;
+    if terms.row_weights.is_none() && terms.class_weights.is_none() {
+        return Ok(None);
+    }
+    let mut weights = terms.row_weights.clone().unwrap_or_else(|| vec![1.0; raw.len()]);
+    if let Some(classes) = &terms.class_weights {
+        if labels.is_empty() {
+            return Err(Error::parameter("class weights", "this loss has no classes"));
+        }
+        let class = |label: f64| labels.partition_point(|&known| known < label);
+        let mut of_class = vec![1.0; labels.len()];
+        match classes {
+            ClassWeights::Balanced => {
+                let mut count = vec![0.0; labels.len()];
+                raw.iter().for_each(|&label| count[class(label)] += 1.0);
+                for (weight, count) in of_class.iter_mut().zip(&count) {
+                    *weight = raw.len() as f64 / (labels.len() as f64 * count);
+                }
+            }
+            ClassWeights::Given(pairs) => {
+                for &(label, weight) in pairs {
+                    if !(weight.is_finite() && weight >= 0.0) {
+                        let message = format!("{weight} for class {label}; weights are finite and not negative");
+                        return Err(Error::parameter("class weights", message));
+                    }
+                    if labels.get(class(label)) != Some(&label) {
+                        let message = format!("there is no class {label}; the classes are {}", some(labels));
+                        return Err(Error::parameter("class weights", message));
+                    }
+                    of_class[class(label)] = weight;
+                }
+            }
+        }
+        for (weight, &label) in weights.iter_mut().zip(raw) {
+            *weight *= of_class[class(label)];
+        }
+    }
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 || !total.is_finite() {
+        return Err(Error::parameter("row weights", format!("they sum to {total}; some row must count")));
+    }
+    let scale = raw.len() as f64 / total;
+    weights.iter_mut().for_each(|weight| *weight *= scale);
+    Ok(weights.iter().any(|&weight| weight != 1.0).then_some(weights))
+}

@@ -1,0 +1,162 @@
+//! A stochastic run: sampler, schedule, switch and clock around an engine.
+
+use std::io::{self, Read, Write};
+
+use crate::certificate::Certificate;
+use crate::engine::{Stepper, engine};
+use crate::fit::{Ended, Settings, Solver, Standing};
+use crate::method::{AveragedSvrg, Clock, ObproxSg, ProxSg, ProxSvrg, Rda};
+use crate::observe::{Control, Progress};
+use crate::problem::{Point, Problem};
+use crate::sampler::Sampler;
+use crate::schedule::Schedule;
+use crate::switch::{Phase, Switch};
+use crate::{Method, Result};
+
+/// The state of a stochastic run between two steps.
+pub(crate) struct Stochastic<'a> {
+    engine: Box<dyn Stepper + 'a>,
+    sampler: Sampler,
+    schedule: Schedule,
+    first_step_size: f64,
+    /// Only OBProx-SG has one.
+    switch: Option<Switch>,
+    /// Whether α is held within an epoch: closed forms under a constant gradient ask for it.
+    hold_step_size: bool,
+    clock: Clock,
+    epoch: u64,
+    phase: Phase,
+}
+
+impl<'a> Stochastic<'a> {
+    /// Prepares a run from x = 0 or from a given point.
+    pub fn new(problem: &'a Problem, settings: &Settings, start: Option<&Point>) -> Result<Self> {
+        let sampler = Sampler::new(problem.n_rows(), settings.batch, settings.seed)?;
+        let first_step_size = settings.step.resolve(problem, sampler.batch_rows())?;
+        let (engine, switch) = match settings.method {
+            Method::ProxSg => (engine(problem, ProxSg), None),
+            Method::Rda => (engine(problem, Rda { gamma: settings.gamma }), None),
+            Method::ProxSvrg if settings.average => (engine(problem, AveragedSvrg), None),
+            Method::ProxSvrg => (engine(problem, ProxSvrg), None),
+            Method::ObproxSg => (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER))),
+            Method::ObproxSgPlus => {
+                (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER_PLUS)))
+            }
+        };
+        let mut run = Self {
+            engine,
+            sampler,
+            schedule: settings.schedule,
+            first_step_size,
+            switch,
+            hold_step_size: settings.method == Method::ProxSvrg,
+            clock: Clock::default(),
+            epoch: 0,
+            phase: Phase::Prox,
+        };
+        if let Some(start) = start {
+            run.engine.place(start, &run.clock);
+        }
+        Ok(run)
+    }
+
+    /// Rows in a batch.
+    pub fn batch_rows(&self) -> usize {
+        self.sampler.batch_rows()
+    }
+
+    /// The first step size.
+    pub fn first_step_size(&self) -> f64 {
+        self.first_step_size
+    }
+
+    fn set_step_size(&mut self) {
+        self.clock.step_size = self.schedule.at(self.first_step_size, self.epoch, self.clock.steps);
+        self.clock.tick = self.engine.tick(self.clock.step_size);
+    }
+
+    fn enter_phase(&mut self) {
+        if let Some(switch) = self.switch {
+            self.phase = switch.phase(self.epoch, self.clock.steps, self.phase);
+            self.engine.enter(self.phase);
+        }
+    }
+}
+
+impl Solver for Stochastic<'_> {
+    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
+        self.sampler.begin_epoch(self.epoch);
+        let batches = self.sampler.batches() as u64;
+        if self.clock.steps_in_epoch == 0 {
+            self.set_step_size();
+            self.enter_phase();
+            if self.switch.is_some_and(|switch| switch.is_final(self.phase)) {
+                self.engine.compact(&self.clock);
+            }
+            self.engine.begin_epoch(&self.clock);
+        }
+        while self.clock.steps_in_epoch < batches {
+            if !self.hold_step_size {
+                self.set_step_size();
+            }
+            self.enter_phase();
+            let finite = self.engine.step(self.sampler.batch(self.clock.steps_in_epoch as usize), &self.clock);
+            self.clock.advance();
+            if !finite {
+                return Ended::NotFinite;
+            }
+            let progress =
+                Progress { epoch: self.epoch + 1, step: self.clock.steps_in_epoch, steps: batches, phase: self.phase };
+            if tell(progress) == Control::Stop && self.clock.steps_in_epoch < batches {
+                return Ended::Stopped;
+            }
+        }
+        self.engine.end_epoch(&self.clock);
+        self.clock.steps_in_epoch = 0;
+        self.epoch += 1;
+        Ended::Epoch
+    }
+
+    fn point(&self) -> Point {
+        self.engine.point(&self.clock)
+    }
+
+    fn standing(&self) -> Standing {
+        Standing { iterations: self.clock.steps, phase: self.phase, step_size: self.clock.step_size }
+    }
+
+    fn measured(&mut self, certificate: &Certificate, score: Option<f64>) {
+        if let Some(switch) = self.switch {
+            self.phase = switch.measure(self.phase, certificate, score);
+        }
+    }
+
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Clock { step_size, steps, steps_in_epoch, elapsed, tick } = self.clock;
+        let phase = u64::from(self.phase == Phase::Orthant);
+        for word in [step_size.to_bits(), steps, steps_in_epoch, elapsed.to_bits(), tick.to_bits(), self.epoch, phase] {
+            out.write_all(&word.to_le_bytes())?;
+        }
+        self.engine.save(out)
+    }
+
+    fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        let mut words = [0; 7];
+        for word in &mut words {
+            let mut bytes = [0; 8];
+            input.read_exact(&mut bytes)?;
+            *word = u64::from_le_bytes(bytes);
+        }
+        let [step_size, steps, steps_in_epoch, elapsed, tick, epoch, phase] = words;
+        self.clock = Clock {
+            step_size: f64::from_bits(step_size),
+            steps,
+            steps_in_epoch,
+            elapsed: f64::from_bits(elapsed),
+            tick: f64::from_bits(tick),
+        };
+        self.epoch = epoch;
+        self.phase = if phase == 1 { Phase::Orthant } else { Phase::Prox };
+        self.engine.load(input)
+    }
+}
