@@ -27,7 +27,7 @@ impl Default for Builder {
 
 /// Whether single precision holds the value without rounding.
 #[inline]
-fn fits_f32(value: f64) -> bool {
+pub(super) fn fits_f32(value: f64) -> bool {
     f64::from(value as f32) == value
 }
 

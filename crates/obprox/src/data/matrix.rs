@@ -334,15 +334,19 @@ impl Matrix {
         builder.finish(Some(n_cols)).in_fewest_bytes()
     }
 
-    /// Sparse storage turned dense where dense takes fewer bytes.
+    /// The same rows sparse or dense, whichever takes fewer bytes; ones stay ones.
     pub fn in_fewest_bytes(self) -> Self {
+        fn dense_is_smaller<V>(n_rows: usize, n_cols: usize, nnz: usize) -> bool {
+            let cells = n_rows as u128 * n_cols as u128;
+            let size = size_of::<V>() as u128;
+            cells * size <= nnz as u128 * (4 + size) + (n_rows as u128 + 1) * 8
+        }
         fn dense<V: Value<Array = Buffer<V>> + Pod + Default>(csr: &Csr<V>) -> Option<Dense<V>> {
             let (n_rows, n_cols) = (csr.n_rows(), csr.n_cols());
-            let cells = n_rows.checked_mul(n_cols)?;
-            if cells * size_of::<V>() > csr.indices.len() * (4 + size_of::<V>()) + csr.offsets.len() * 8 {
+            if !dense_is_smaller::<V>(n_rows, n_cols, csr.indices.len()) {
                 return None;
             }
-            let mut values = vec![V::default(); cells];
+            let mut values = vec![V::default(); n_rows * n_cols];
             for row in 0..n_rows {
                 for position in csr.span(row) {
                     values[row * n_cols + csr.indices[position] as usize] = csr.values[position];
@@ -350,10 +354,25 @@ impl Matrix {
             }
             Some(Dense::new(n_rows, n_cols, values.into()))
         }
+        fn sparse<V: Value<Array = Buffer<V>> + Pod + PartialEq + Into<f64>>(dense: &Dense<V>) -> Option<Matrix> {
+            let values = dense.values.iter().map(|&value| value.into()).filter(|&value| value != 0.0);
+            let (nnz, ones) = values.fold((0, true), |(nnz, ones), value: f64| (nnz + 1, ones && value == 1.0));
+            if !ones && dense_is_smaller::<V>(dense.n_rows, dense.n_cols, nnz) {
+                return None;
+            }
+            let mut builder = super::builder::Builder::default();
+            for row in 0..dense.n_rows {
+                dense.for_each(row, |column, value| builder.push(column as u32, value));
+                builder.end_row();
+            }
+            Some(builder.finish(Some(dense.n_cols)))
+        }
         match self {
+            Self::Ones(_) => self,
             Self::Sparse32(csr) => dense(&csr).map_or(Self::Sparse32(csr), Self::Dense32),
             Self::Sparse64(csr) => dense(&csr).map_or(Self::Sparse64(csr), Self::Dense64),
-            other => other,
+            Self::Dense32(rows) => sparse(&rows).unwrap_or(Self::Dense32(rows)),
+            Self::Dense64(rows) => sparse(&rows).unwrap_or(Self::Dense64(rows)),
         }
     }
 }

@@ -1,13 +1,25 @@
 //! File → [`Dataset`]: rows, targets and, where the file has them, names.
 
+mod blocks;
 mod buffer;
 mod builder;
+mod cells;
+mod csv;
+mod label;
+mod libsvm;
 mod matrix;
+mod number;
+mod read;
+mod source;
+mod vector;
 
 pub use buffer::Buffer;
 pub use builder::Builder;
+pub use label::Label;
+pub use libsvm::write_libsvm;
 pub(crate) use matrix::with_rows;
 pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
+pub use read::{Format, ReadOptions, read, read_from, read_vector};
 
 /// Rows with their targets, as read: labels are still the file's own numbers.
 #[derive(Clone, Debug)]

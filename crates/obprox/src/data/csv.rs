@@ -1,0 +1,286 @@
+//! CSV: a line a row, numbers separated by `,` `;` tab or `|`, one column the label.
+//!
+//! Every record is one line, so that pieces of a file can be parsed in parallel: fields may be quoted, but a quoted
+//! field holds no line break. The separator is told by the first lines, and so is a header: a first line in which some
+//! field is not a number.
+
+use std::ops::ControlFlow;
+
+use csv_core::{ReadFieldResult, Reader, ReaderBuilder};
+use memchr::{memchr, memchr_iter};
+
+use super::blocks::{Flaw, parse_lines};
+use super::cells::Cells;
+use super::number::{self, shown};
+use super::source::Source;
+use super::{Builder, Dataset, Label, Matrix, ReadOptions};
+use crate::{Error, Result};
+
+/// Reads a whole stream.
+pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset> {
+    let layout = Layout::find(&mut source, options)?;
+    let n_cols = layout.n_features().max(options.n_cols.unwrap_or(0));
+    let mut table = Table::Unknown;
+    let mut targets = Vec::new();
+    let parse = |text: &[u8]| layout.parse(text);
+    parse_lines(source, options.block, layout.lines_before, parse, |part| {
+        targets.extend_from_slice(&part.targets);
+        table.append(part, layout.n_features(), n_cols);
+        Ok(())
+    })?;
+    targets.shrink_to_fit();
+    let matrix = table.finish(targets.len(), n_cols).in_fewest_bytes();
+    let names = layout.names.map(|mut names| {
+        names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
+        names
+    });
+    Ok(Dataset { names, ..Dataset::new(matrix, targets) })
+}
+
+/// What the first lines tell of all the others.
+struct Layout {
+    separator: u8,
+    n_fields: usize,
+    label: Option<usize>,
+    /// Names of the features.
+    names: Option<Vec<String>>,
+    label_name: Option<String>,
+    /// Lines up to the first row.
+    lines_before: u64,
+}
+
+/// The rows of a piece of text.
+#[derive(Default)]
+struct Part {
+    cells: Cells,
+    targets: Vec<f64>,
+}
+
+/// The rows so far, in the storage that suits the first of them; the final choice is made at the end.
+enum Table {
+    Unknown,
+    Dense(Cells),
+    Sparse(Builder),
+}
+
+impl Table {
+    fn append(&mut self, part: Part, n_features: usize, n_cols: usize) {
+        if let Self::Unknown = self {
+            let mostly_zero = 2 * part.cells.nnz() < part.cells.len();
+            match mostly_zero || n_cols > n_features {
+                true => *self = Self::Sparse(Builder::default()),
+                false => *self = Self::Dense(Cells::default()),
+            }
+        }
+        match self {
+            Self::Unknown => unreachable!("decided above"),
+            Self::Dense(cells) => cells.append(part.cells),
+            Self::Sparse(builder) => part.cells.push_rows(n_features, builder),
+        }
+    }
+
+    fn finish(self, n_rows: usize, n_cols: usize) -> Matrix {
+        match self {
+            Self::Unknown => Builder::default().finish(Some(n_cols)),
+            Self::Dense(cells) => cells.finish(n_rows, n_cols),
+            Self::Sparse(builder) => builder.finish(Some(n_cols)),
+        }
+    }
+}
+
+impl Layout {
+    /// Looks at the first lines; a header is taken off the stream.
+    fn find(source: &mut Source, options: &ReadOptions) -> Result<Self> {
+        let first = source.first_line()?;
+        let separator = separator_of(&source.head()[first.start..]);
+        let line = &source.head()[first.clone()];
+        let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
+        let lines_before = memchr_iter(b'\n', &source.head()[..first.start]).count() as u64;
+        let wrong = |(column, message): (usize, String)| Error::Parse {
+            file: source.name.clone(),
+            line: lines_before + 1,
+            column: column as u64 + 1,
+            message,
+        };
+        if let Some(column) = memchr(b'\r', line) {
+            return Err(wrong((column, number::CARRIAGE_RETURN.into())));
+        }
+        let mut fields = Vec::new();
+        let mut is_header = false;
+        let outcome = for_each_field(line, separator, |_, column, field| {
+            is_header |= !field.is_empty() && !number::looks_numeric(field);
+            match str::from_utf8(field) {
+                Ok(field) => fields.push(field.to_owned()),
+                Err(_) => return ControlFlow::Break((column, format!("{} is not UTF-8 text", shown(field)))),
+            }
+            ControlFlow::Continue(())
+        });
+        if let ControlFlow::Break(flaw) = outcome {
+            return Err(wrong(flaw));
+        }
+        let n_fields = fields.len();
+        let is_header = options.header.unwrap_or(is_header);
+        let label = find_label(&options.label, &fields, is_header)?;
+        if label.is_some() && n_fields == 1 {
+            let message = "has one column only, the label: separate columns by `,` `;` tab or `|`";
+            return Err(Error::file(&source.name, message));
+        }
+        if !is_header {
+            return Ok(Self { separator, n_fields, label, names: None, label_name: None, lines_before: 0 });
+        }
+        let label_name = label.map(|label| fields.remove(label));
+        source.skip(first.end);
+        Ok(Self { separator, n_fields, label, names: Some(fields), label_name, lines_before: lines_before + 1 })
+    }
+
+    fn n_features(&self) -> usize {
+        self.n_fields - usize::from(self.label.is_some())
+    }
+
+    fn parse(&self, text: &[u8]) -> std::result::Result<Part, Flaw> {
+        let mut part = Part::default();
+        let mut start = 0;
+        let mut line = 0;
+        while start < text.len() {
+            let end = memchr(b'\n', &text[start..]).map_or(text.len(), |found| start + found);
+            if let ControlFlow::Break((column, message)) = self.parse_line(without_cr(&text[start..end]), &mut part) {
+                return Err(Flaw { line, column, message });
+            }
+            start = end + 1;
+            line += 1;
+        }
+        Ok(part)
+    }
+
+    fn parse_line(&self, line: &[u8], part: &mut Part) -> ControlFlow<(usize, String)> {
+        if line.trim_ascii().is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let mut target = f64::NAN;
+        let mut n_fields = 0;
+        for_each_field(line, self.separator, |number, column, field| {
+            n_fields = number + 1;
+            match number::parse(field) {
+                _ if n_fields > self.n_fields => {
+                    let message = format!("one field too many: the first line has {}", self.n_fields);
+                    return ControlFlow::Break((column, message));
+                }
+                Err(complaint) => {
+                    return ControlFlow::Break((column, format!("{}: {complaint}", self.describe(number))));
+                }
+                Ok(value) if Some(number) == self.label => target = value,
+                Ok(value) => part.cells.push(value),
+            }
+            ControlFlow::Continue(())
+        })?;
+        if n_fields < self.n_fields {
+            let message = format!("the line has {n_fields} fields where the first has {}", self.n_fields);
+            return ControlFlow::Break((line.len(), message));
+        }
+        part.targets.push(target);
+        ControlFlow::Continue(())
+    }
+
+    /// A column as the user knows it.
+    #[cold]
+    fn describe(&self, field: usize) -> String {
+        let name = match (&self.names, &self.label_name, self.label) {
+            (_, Some(name), Some(label)) if label == field => Some(name),
+            (Some(names), ..) => names.get(field - usize::from(self.label.is_some_and(|label| label < field))),
+            _ => None,
+        };
+        let role = if self.label == Some(field) { "label column" } else { "column" };
+        match name {
+            Some(name) => format!("{role} {}", shown(name.as_bytes())),
+            None => format!("{role} {}", field + 1),
+        }
+    }
+}
+
+/// The separator that occurs equally often in the first lines, and most often; `,` where there is none.
+fn separator_of(head: &[u8]) -> u8 {
+    let lines: Vec<_> =
+        head.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")).take(5).collect();
+    let lines = if lines.is_empty() { vec![head] } else { lines };
+    let score = |separator: u8| {
+        let count = |line: &[u8]| {
+            let quotes_apart = line.split(|&byte| byte == b'"').step_by(2);
+            quotes_apart.map(|text| memchr_iter(separator, text).count()).sum::<usize>()
+        };
+        let first = count(lines[0]);
+        (first > 0 && lines[1..].iter().all(|line| line.trim_ascii().is_empty() || count(line) == first), first)
+    };
+    // Of equals, `max_by_key` keeps the last.
+    [b'|', b'\t', b';', b','].into_iter().max_by_key(|&separator| score(separator)).unwrap_or(b',')
+}
+
+fn find_label(label: &Label, fields: &[String], is_header: bool) -> Result<Option<usize>> {
+    match label {
+        Label::Absent => Ok(None),
+        Label::First => Ok(Some(0)),
+        Label::Last => Ok(Some(fields.len() - 1)),
+        Label::Number(number) if (1..=fields.len()).contains(number) => Ok(Some(number - 1)),
+        Label::Number(number) => {
+            Err(Error::parameter("label", format!("column {number}: the file has columns 1 to {}", fields.len())))
+        }
+        Label::Name(name) if !is_header => {
+            Err(Error::parameter("label", format!("`{name}`: the file has no header; give the column's number")))
+        }
+        Label::Name(name) => fields.iter().position(|field| field == name).map(Some).ok_or_else(|| {
+            let known = fields.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if fields.len() > 20 { ", …" } else { "" };
+            Error::parameter("label", format!("no column is named `{name}`; the columns are {known}{more}"))
+        }),
+    }
+}
+
+/// Calls `visit(number, column, field)` for each field of a line: its number, its first byte, its trimmed text.
+fn for_each_field(
+    line: &[u8],
+    separator: u8,
+    mut visit: impl FnMut(usize, usize, &[u8]) -> ControlFlow<(usize, String)>,
+) -> ControlFlow<(usize, String)> {
+    if memchr(b'"', line).is_some() {
+        return for_each_quoted_field(line, separator, visit);
+    }
+    let mut start = 0;
+    for (number, field) in line.split(|&byte| byte == separator).enumerate() {
+        let blanks = field.len() - field.trim_ascii_start().len();
+        visit(number, start + blanks, field.trim_ascii())?;
+        start += field.len() + 1;
+    }
+    ControlFlow::Continue(())
+}
+
+fn for_each_quoted_field(
+    line: &[u8],
+    separator: u8,
+    mut visit: impl FnMut(usize, usize, &[u8]) -> ControlFlow<(usize, String)>,
+) -> ControlFlow<(usize, String)> {
+    let mut reader: Reader = ReaderBuilder::new().delimiter(separator).build();
+    let mut field = vec![0; line.len()];
+    let mut start = 0;
+    for number in 0.. {
+        let (mut outcome, read, mut written) = reader.read_field(&line[start..], &mut field);
+        if start + read == line.len() && outcome == ReadFieldResult::InputEmpty {
+            // The line end is not part of the line; a quoted field swallows it.
+            let more;
+            (outcome, _, more) = reader.read_field(b"\n", &mut field[written..]);
+            written += more;
+        }
+        let ReadFieldResult::Field { record_end } = outcome else {
+            let message = "a quoted field does not end on its line: close the quote, or take the line break out";
+            return ControlFlow::Break((start, message.into()));
+        };
+        visit(number, start, field[..written].trim_ascii())?;
+        if record_end {
+            break;
+        }
+        start += read;
+    }
+    ControlFlow::Continue(())
+}
+
+fn without_cr(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}

@@ -1,0 +1,180 @@
+//! LIBSVM text: a line a row, `label index:value index:value …`, indices rising from 1.
+//!
+//! Blank lines and lines of comment (`# …`) are no rows; a row may end in a comment; `qid:` fields are skipped. Indices
+//! count from 1 in the file and from 0 inside.
+
+use std::io::{self, Write};
+
+use memchr::memchr;
+
+use super::blocks::{Flaw, parse_lines};
+use super::number::{self, shown};
+use super::source::Source;
+use super::{Builder, Dataset};
+use crate::Result;
+
+/// Reads a whole stream.
+pub(super) fn read(source: Source, block_size: usize, n_cols: Option<usize>) -> Result<Dataset> {
+    let mut all = Part::default();
+    parse_lines(source, block_size, 0, parse, |part| {
+        all.builder.append(part.builder);
+        all.targets.extend_from_slice(&part.targets);
+        Ok(())
+    })?;
+    all.targets.shrink_to_fit();
+    Ok(Dataset::new(all.builder.finish(n_cols), all.targets))
+}
+
+/// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so.
+pub fn write_libsvm(dataset: &Dataset, out: &mut dyn Write) -> io::Result<()> {
+    for (row, target) in dataset.targets.iter().enumerate() {
+        write!(out, "{target}")?;
+        let mut outcome = Ok(());
+        dataset.matrix.for_each(row, |column, value| {
+            if value != 0.0 && outcome.is_ok() {
+                outcome = write!(out, " {}:{value}", column as u64 + 1);
+            }
+        });
+        outcome?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// The rows of a piece of text.
+#[derive(Default)]
+struct Part {
+    builder: Builder,
+    targets: Vec<f64>,
+}
+
+fn parse(text: &[u8]) -> std::result::Result<Part, Flaw> {
+    let mut part = Part::default();
+    let mut start = 0;
+    let mut line = 0;
+    while start < text.len() {
+        match parse_line(text, start, &mut part) {
+            Ok(end) => start = end,
+            Err((at, message)) => return Err(Flaw { line, column: at - start, message }),
+        }
+        line += 1;
+    }
+    Ok(part)
+}
+
+/// Parses the line that starts at `at`; gives the start of the next one, or where a token is wrong and why.
+fn parse_line(text: &[u8], at: usize, part: &mut Part) -> std::result::Result<usize, (usize, String)> {
+    let (mut at, end) = skip_blanks(text, at);
+    if let Some(next) = end {
+        return Ok(next);
+    }
+    let label = number::scan(&text[at..]).filter(|(value, len)| value.is_finite() && ends_at(text, at + len));
+    let Some((label, len)) = label else { return Err((at, complain_of_label(token(text, at)))) };
+    at += len;
+    let mut previous = 0;
+    loop {
+        let end;
+        (at, end) = skip_blanks(text, at);
+        if let Some(next) = end {
+            part.targets.push(label);
+            part.builder.end_row();
+            return Ok(next);
+        }
+        if let Some((index, value, len)) = scan_feature(&text[at..], previous)
+            && ends_at(text, at + len)
+        {
+            part.builder.push(index - 1, value);
+            previous = index;
+            at += len;
+        } else if text[at..].starts_with(b"qid:") {
+            at += token(text, at).len();
+        } else {
+            return Err((at, complain_of_feature(token(text, at), previous)));
+        }
+    }
+}
+
+fn byte(text: &[u8], at: usize) -> u8 {
+    text.get(at).copied().unwrap_or(b'\n')
+}
+
+/// The start of the next token or, second, of the next line where this one has none left.
+#[inline]
+fn skip_blanks(text: &[u8], mut at: usize) -> (usize, Option<usize>) {
+    loop {
+        match byte(text, at) {
+            b' ' | b'\t' => at += 1,
+            b'\n' => return (at, Some(at + 1)),
+            b'\r' if byte(text, at + 1) == b'\n' => at += 1,
+            b'#' => return (at, Some(memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found + 1))),
+            _ => return (at, None),
+        }
+    }
+}
+
+/// Whether a token ends before `at`.
+#[inline]
+fn ends_at(text: &[u8], at: usize) -> bool {
+    match byte(text, at) {
+        b' ' | b'\t' | b'\n' | b'#' => true,
+        b'\r' => byte(text, at + 1) == b'\n',
+        _ => false,
+    }
+}
+
+/// `index:value` at the start of `text`, and its length; nothing where anything is wrong with it.
+#[inline]
+fn scan_feature(text: &[u8], previous: u32) -> Option<(u32, f64, usize)> {
+    let mut index = 0u64;
+    let mut len = 0;
+    while let Some(digit) = text.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+        // Stops growing once it is too large, so that no number of digits can wrap it round.
+        index = if index > u64::from(u32::MAX) { index } else { 10 * index + u64::from(digit) };
+        len += 1;
+    }
+    if len == 0 || text.get(len) != Some(&b':') {
+        return None;
+    }
+    let index = u32::try_from(index).ok().filter(|&index| index > previous)?;
+    let (value, value_len) = number::scan(&text[len + 1..])?;
+    value.is_finite().then_some((index, value, len + 1 + value_len))
+}
+
+/// The token that starts at `at`.
+fn token(text: &[u8], at: usize) -> &[u8] {
+    let len = (at..text.len()).take_while(|&at| !ends_at(text, at)).count();
+    &text[at..at + len]
+}
+
+#[cold]
+fn complain_of_label(label: &[u8]) -> String {
+    if label.contains(&b':') {
+        format!("the line starts with {} where its label should be", shown(label))
+    } else if label.contains(&b',') {
+        format!("label {}: a row has one number as its label", shown(label))
+    } else {
+        format!("label: {}", number::parse(label).err().unwrap_or_default())
+    }
+}
+
+#[cold]
+fn complain_of_feature(feature: &[u8], previous: u32) -> String {
+    let Some(colon) = memchr(b':', feature) else {
+        return format!("{} is not index:value", shown(feature));
+    };
+    let (index, value) = (&feature[..colon], &feature[colon + 1..]);
+    if index.is_empty() || !index.iter().all(u8::is_ascii_digit) {
+        return format!("{}: the index before `:` is not a whole number", shown(feature));
+    }
+    let digits = String::from_utf8_lossy(index);
+    match digits.parse::<u32>() {
+        Err(_) => format!("index {} is too large: indices go up to {}", digits.trim_start_matches('0'), u32::MAX),
+        Ok(0) => "index 0: LIBSVM indices start at 1".into(),
+        Ok(index) if index == previous => format!("index {index} is repeated: a row has one value a column"),
+        Ok(index) if index < previous => {
+            format!("index {index} comes after {previous}: indices must rise within a row")
+        }
+        Ok(index) if value.is_empty() => format!("index {index} has no value: write {index}:value without blanks"),
+        Ok(index) => format!("value of index {index}: {}", number::parse(value).err().unwrap_or_default()),
+    }
+}

@@ -1,0 +1,196 @@
+//! Decimal text → double, correctly rounded: the common short number by hand, every other by the standard library.
+
+/// The largest integer up to which doubles hold every integer.
+const EXACT: u64 = 1 << 53;
+
+/// The powers of ten that a double holds exactly.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+
+/// The number at the start of `text` and its length in bytes, or nothing where none starts there. The grammar is that
+/// of `str::parse::<f64>` without the words for NaN and infinity; too large a number comes out infinite.
+#[inline]
+pub(super) fn scan(text: &[u8]) -> Option<(f64, usize)> {
+    let byte = |at: usize| text.get(at).copied().unwrap_or(0);
+    let mut at = usize::from(matches!(byte(0), b'+' | b'-'));
+    let mut mantissa = 0u64;
+    let mut digits = 0;
+    let mut eat_digits = |at: &mut usize| {
+        let start = *at;
+        while byte(*at).is_ascii_digit() {
+            // Wraps beyond 19 digits, where the mantissa is not used any more.
+            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(byte(*at) - b'0'));
+            *at += 1;
+        }
+        digits += *at - start;
+        *at - start
+    };
+    eat_digits(&mut at);
+    let mut exponent = 0;
+    if byte(at) == b'.' {
+        at += 1;
+        exponent = -(eat_digits(&mut at) as i64);
+    }
+    if digits == 0 {
+        return None;
+    }
+    if matches!(byte(at), b'e' | b'E') {
+        let (written, len) = scan_exponent(&text[at + 1..])?;
+        exponent = exponent.saturating_add(written);
+        at += 1 + len;
+    }
+    // Mantissa and power of ten are both exact, so the one rounding of the product or quotient is the right one
+    // (Clinger 1990).
+    if digits <= 19 && mantissa <= EXACT && exponent.unsigned_abs() <= 22 {
+        let power = POWERS[exponent.unsigned_abs() as usize];
+        let size = if exponent < 0 { mantissa as f64 / power } else { mantissa as f64 * power };
+        return Some((if text[0] == b'-' { -size } else { size }, at));
+    }
+    Some((str::from_utf8(&text[..at]).ok()?.parse().ok()?, at))
+}
+
+/// What follows the letter of an exponent: its value, saturated, and its length.
+fn scan_exponent(text: &[u8]) -> Option<(i64, usize)> {
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit());
+    let (size, len) = digits
+        .fold((0i64, 0), |(size, len), &byte| (size.saturating_mul(10).saturating_add((byte - b'0').into()), len + 1));
+    (len > 0).then(|| (if text[0] == b'-' { -size } else { size }, sign + len))
+}
+
+/// A field that must be one finite number, or what is wrong with it.
+pub(super) fn parse(field: &[u8]) -> Result<f64, String> {
+    match scan(field) {
+        Some((value, len)) if len == field.len() && value.is_finite() => Ok(value),
+        other => Err(complaint(field, other.is_some_and(|(_, len)| len == field.len()))),
+    }
+}
+
+/// What a file with the line ends of old Macintosh text looks like.
+pub(super) const CARRIAGE_RETURN: &str = "a carriage return inside a line: end lines with LF or CR LF";
+
+/// Whether a field is a number or stands for a missing one, as against a name.
+pub(super) fn looks_numeric(field: &[u8]) -> bool {
+    scan(field).is_some_and(|(_, len)| len == field.len()) || is_word_for_no_number(field)
+}
+
+fn is_word_for_no_number(field: &[u8]) -> bool {
+    let word = field.strip_prefix(b"-").or(field.strip_prefix(b"+")).unwrap_or(field).to_ascii_lowercase();
+    matches!(&word[..], b"nan" | b"na" | b"null" | b"inf" | b"infinity")
+}
+
+#[cold]
+fn complaint(field: &[u8], too_large: bool) -> String {
+    if too_large {
+        format!("{} is too large for a double", shown(field))
+    } else if field.is_empty() {
+        "a number is missing: fill it in or drop the row".into()
+    } else if is_word_for_no_number(field) {
+        format!("{} is not a finite number: fill it in or drop the row", shown(field))
+    } else if field.contains(&b'\r') {
+        CARRIAGE_RETURN.into()
+    } else {
+        format!("{} is not a number", shown(field))
+    }
+}
+
+/// Text of a file as part of a message: in quotes, unprintable bytes escaped, cut where long.
+pub(super) fn shown(text: &[u8]) -> String {
+    const MOST: usize = 40;
+    let escape = |text: &[u8]| match str::from_utf8(text) {
+        Ok(text) => text.escape_debug().to_string(),
+        Err(_) => text.escape_ascii().to_string(),
+    };
+    if text.len() <= MOST {
+        return format!("`{}`", escape(text));
+    }
+    // A cut inside a character would make the rest look like stray bytes.
+    let cut = (MOST - 3..=MOST).rev().find(|&at| text[at] & 0xC0 != 0x80).unwrap_or(MOST);
+    format!("`{}…`", escape(&text[..cut]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The slow twin: the standard library on the longest prefix that it accepts.
+    fn twin(text: &str) -> Option<(f64, usize)> {
+        let numeric = |text: &str| !text.bytes().any(|byte| matches!(byte, b'n' | b'N' | b'i' | b'I'));
+        text.parse().ok().filter(|_| numeric(text)).map(|value| (value, text.len()))
+    }
+
+    fn assert_same(text: &str) {
+        let got = scan(text.as_bytes()).filter(|(_, len)| *len == text.len());
+        let bits = |found: Option<(f64, usize)>| found.map(|(value, len)| (value.to_bits(), len));
+        assert_eq!(bits(got), bits(twin(text)), "{text:?}");
+    }
+
+    #[test]
+    fn odd_numbers() {
+        for text in [
+            "",
+            "-",
+            "+",
+            ".",
+            "-.",
+            "1.",
+            ".5",
+            "-.5e3",
+            "1e",
+            "1e+",
+            "1e5",
+            "1.e-5",
+            "-0",
+            "0e999",
+            "1e400",
+            "1e-400",
+            "9007199254740993",
+            "9007199254740992e22",
+            "1e23",
+            "8.5e-23",
+            "18446744073709551616",
+            "1e99999999999999999999",
+            "00000000000000000000000000001",
+            "0.00000000000000000000000000001",
+            "1_0",
+            "0x10",
+            "nan",
+            "inf",
+            "5e-324",
+            "2.2250738585072011e-308",
+            "1e5.5",
+            "+-1",
+            "--1",
+            "+1",
+        ] {
+            assert_same(text);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn every_double_comes_back(bits: u64) {
+            let value = f64::from_bits(bits);
+            if value.is_finite() {
+                assert_same(&format!("{value}"));
+                assert_same(&format!("{value:e}"));
+            }
+        }
+
+        #[test]
+        fn equals_the_standard_library(text in "[+-]?[0-9]{0,21}(\\.[0-9]{0,21})?([eE][+-]?[0-9]{0,4})?") {
+            assert_same(&text);
+        }
+
+        #[test]
+        fn short_numbers(text in "-?[0-9]{1,3}\\.[0-9]{0,16}(e-?[0-9]{1,2})?") {
+            assert_same(&text);
+        }
+    }
+}

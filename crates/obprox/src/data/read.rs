@@ -1,0 +1,111 @@
+//! The door for files: which format, which options.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::source::Source;
+use super::{Dataset, Label, csv, libsvm};
+use crate::{Error, Result};
+
+/// The formats of data files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// `label index:value …`, a row a line.
+    Libsvm,
+    /// Separated columns, one of them the label.
+    Csv,
+    /// The binary cache that [`write_cache`](super::write_cache) makes.
+    Cache,
+}
+
+/// How to read a data file. The default decides everything by the file's content.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// The format, where it should not be told by content.
+    pub format: Option<Format>,
+    /// CSV: which column is the label.
+    pub label: Label,
+    /// CSV: whether the first line is a header, where that should not be told by content.
+    pub header: Option<bool>,
+    /// At least that many columns, for data whose last columns are empty.
+    pub n_cols: Option<usize>,
+    /// Bytes of text that are read at a time; speed and memory depend on it, the result does not.
+    pub block: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { format: None, label: Label::default(), header: None, n_cols: None, block: 8 << 20 }
+    }
+}
+
+/// Reads a data file: LIBSVM text, CSV or a cache; text may be compressed by gzip, bzip2, xz or zstd. The path `-` is
+/// standard input.
+///
+/// ```
+/// use obprox::data::{ReadOptions, read};
+///
+/// let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "+1 1:0.5 3:2\n-1 2:1\n").unwrap();
+/// let dataset = read(file.path(), &ReadOptions::default()).unwrap();
+/// assert_eq!((dataset.matrix.n_rows(), dataset.matrix.n_cols(), dataset.matrix.nnz()), (2, 3, 3));
+/// ```
+pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dataset> {
+    let path = path.as_ref();
+    read_source(Source::open(path)?, Some(path), options)
+}
+
+/// Reads from a stream, such as bytes in memory; `name` stands for the file in messages.
+pub fn read_from(name: &str, stream: impl Read + Send + 'static, options: &ReadOptions) -> Result<Dataset> {
+    read_source(Source::new(name, stream)?, None, options)
+}
+
+fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Result<Dataset> {
+    if options.n_cols.is_some_and(|n_cols| n_cols > u32::MAX as usize) {
+        return Err(Error::parameter("n_cols", format!("at most {} columns", u32::MAX)));
+    }
+    let name = source.name.clone();
+    let dataset = match options.format.unwrap_or_else(|| format_of(&source)) {
+        Format::Libsvm => libsvm::read(source, options.block, options.n_cols)?,
+        Format::Csv => csv::read(source, options)?,
+        Format::Cache => return Err(Error::file(name, "caches are not read yet")),
+    };
+    let _ = path;
+    if dataset.targets.is_empty() {
+        return Err(Error::file(name, "has no rows: every line is blank or a comment"));
+    }
+    Ok(dataset)
+}
+
+/// By content: the first line that shows one format or the other decides. Where none does, the name.
+fn format_of(source: &Source) -> Format {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+    for line in source.head().split(|&byte| byte == b'\n') {
+        let line = line.trim_ascii();
+        if line.is_empty() || line[0] == b'#' {
+            continue;
+        }
+        if line.split(is_blank).any(looks_like_feature) {
+            return Format::Libsvm;
+        }
+        if line.iter().any(|byte| matches!(byte, b',' | b';' | b'|' | b'\t')) {
+            return Format::Csv;
+        }
+    }
+    let name = source.name.to_ascii_lowercase();
+    match name.split('.').skip(1).any(|part| matches!(part, "csv" | "tsv")) {
+        true => Format::Csv,
+        false => Format::Libsvm,
+    }
+}
+
+/// `index:value`, with no separator of CSV in it.
+fn looks_like_feature(token: &[u8]) -> bool {
+    let index = token.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    index > 0 && token.get(index) == Some(&b':') && !token.iter().any(|byte| matches!(byte, b',' | b';' | b'|'))
+}
+
+/// Reads one number a line, such as sample weights or penalty weights; may be compressed, blank lines are skipped.
+pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>> {
+    super::vector::read(Source::open(path.as_ref())?)
+}

@@ -1,0 +1,190 @@
+//! A path or standard input → a stream of plain bytes, whatever it was compressed with.
+
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use memchr::{memchr, memrchr};
+
+use crate::{Error, Result};
+
+/// What a caller writes for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Enough of the text to tell its format: many lines, or much of one.
+const HEAD: usize = 64 << 10;
+
+/// The memory that an xz stream may ask for; `xz -9` asks for 65 MB, a hostile header for 4 GB.
+const XZ_MEMORY: u64 = 1 << 30;
+
+/// An open file or pipe, decompressed on the way.
+pub(super) struct Source {
+    /// The name to use in messages.
+    pub name: String,
+    compression: Option<Compression>,
+    head: Cursor<Vec<u8>>,
+    rest: Box<dyn Read + Send>,
+}
+
+/// The compressions known, told by a file's first bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Compression {
+    Gzip,
+    Bzip2,
+    Xz,
+    Zstd,
+}
+
+impl Source {
+    /// Opens a path; `-` is standard input.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.as_os_str() == STANDARD_INPUT {
+            return Self::new("standard input", io::stdin());
+        }
+        let file = File::open(path).map_err(Error::reading(path))?;
+        let name = path.display().to_string();
+        if file.metadata().map_err(Error::reading(path))?.is_dir() {
+            return Err(Error::file(name, "is a directory: give a file in it"));
+        }
+        Self::new(name, file)
+    }
+
+    /// Takes a stream; compression is told by content.
+    pub fn new(name: impl Into<String>, mut stream: impl Read + Send + 'static) -> Result<Self> {
+        let name = name.into();
+        let head = read_up_to(&mut stream, 16).map_err(|error| failure(&name, None, error))?;
+        if let Some(archive) = foreign_format(&head) {
+            return Err(Error::file(name, archive));
+        }
+        let compression = Compression::of(&head);
+        let whole = Cursor::new(head).chain(stream);
+        let mut rest = match compression {
+            None => Box::new(whole),
+            Some(compression) => {
+                compression.decoder(whole).map_err(|error| failure(&name, Some(compression), error))?
+            }
+        };
+        let mut head = read_up_to(&mut rest, HEAD).map_err(|error| failure(&name, compression, error))?;
+        if head.is_empty() {
+            return Err(Error::file(name, "is empty: it has no rows"));
+        }
+        if head.starts_with("\u{feff}".as_bytes()) {
+            head.drain(.."\u{feff}".len());
+        }
+        Ok(Self { name, compression, head: Cursor::new(head), rest })
+    }
+
+    /// The first bytes, which stay in the stream.
+    pub fn head(&self) -> &[u8] {
+        self.head.get_ref()
+    }
+
+    /// The first line that is not blank, as a range of the head, with its line end.
+    pub fn first_line(&mut self) -> Result<Range<usize>> {
+        loop {
+            let head = self.head.get_ref();
+            let blanks = head.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let start = memrchr(b'\n', &head[..blanks]).map_or(0, |last| last + 1);
+            if let Some(end) = memchr(b'\n', &head[blanks..]) {
+                return Ok(start..blanks + end + 1);
+            }
+            let more = read_up_to(&mut self.rest, head.len().max(HEAD))
+                .map_err(|error| failure(&self.name, self.compression, error))?;
+            if more.is_empty() {
+                return Ok(start..self.head().len());
+            }
+            self.head.get_mut().extend_from_slice(&more);
+        }
+    }
+
+    /// Takes the first bytes off the stream.
+    pub fn skip(&mut self, bytes: usize) {
+        self.head.set_position(bytes as u64);
+    }
+
+    /// Whether the bytes on disk are the bytes of the stream.
+    pub fn is_plain(&self) -> bool {
+        self.compression.is_none()
+    }
+
+    /// Reads until the buffer is full or the stream ends; the count of bytes read.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> (usize, Result<()>) {
+        let mut filled = 0;
+        let mut stream = (&mut self.head).chain(&mut self.rest);
+        while filled < buffer.len() {
+            match stream.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (filled, Err(failure(&self.name, self.compression, error))),
+            }
+        }
+        (filled, Ok(()))
+    }
+}
+
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+impl Compression {
+    fn of(head: &[u8]) -> Option<Self> {
+        let magics: [(&[u8], Self); 4] = [
+            (b"\x1f\x8b", Self::Gzip),
+            (b"BZh", Self::Bzip2),
+            (b"\xfd7zXZ\0", Self::Xz),
+            (b"\x28\xb5\x2f\xfd", Self::Zstd),
+        ];
+        magics.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, compression)| compression)
+    }
+
+    /// Decoders that go on through every member, stream or frame of the file: concatenating compressed files is a
+    /// common way to append to them.
+    fn decoder<R: Read + Send + 'static>(self, whole: Whole<R>) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(whole))),
+            Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::new(whole))),
+            Self::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(BufReader::new(whole), stream))
+            }
+            Self::Zstd => Box::new(zstd::Decoder::new(whole)?),
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// What to do about a file that is certainly no text of ours.
+fn foreign_format(head: &[u8]) -> Option<&'static str> {
+    let magics: [(&[u8], &str); 4] = [
+        (b"PK\x03\x04", "is a zip archive: unpack it and give the file inside"),
+        (b"PAR1", "is a Parquet file: convert it to CSV or LIBSVM text first"),
+        (b"7z\xbc\xaf\x27\x1c", "is a 7-Zip archive: unpack it and give the file inside"),
+        (b"\x89HDF", "is an HDF5 file: convert it to CSV or LIBSVM text first"),
+    ];
+    magics.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, advice)| advice)
+}
+
+fn read_up_to(stream: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    stream.take(most as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// A decoder's complaint is about the file; one that carries a system's error number is the system's.
+fn failure(name: &str, compression: Option<Compression>, error: io::Error) -> Error {
+    match compression {
+        Some(compression) if error.raw_os_error().is_none() => {
+            let state = if error.kind() == io::ErrorKind::UnexpectedEof { "truncated" } else { "corrupt" };
+            Error::file(name, format!("the {} data is {state} ({error}): get the file again", compression.name()))
+        }
+        _ => Error::Io { path: name.into(), action: "cannot read", source: error },
+    }
+}
