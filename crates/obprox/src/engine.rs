@@ -1,19 +1,25 @@
 //! One engine runs every rule over the nonzeros of a batch.
 //!
 //! The cost of a step follows the nonzeros of its batch, never n: a coordinate that the batch does not mention is not
-//! looked at, and [`Rule::value`] tells later what it has become meanwhile. All that a coordinate needs sits together
-//! in one [`Slot`], so touching it costs one cache line.
+//! looked at, and [`Rule::value`] tells later what it has become meanwhile. A step
+//!
+//! 1. numbers the features of the batch 0, 1, … as they are met (`mark` remembers the number, 4 bytes a feature);
+//! 2. fetches each one's weight once, into an array so small that it stays in the cache;
+//! 3. runs margins, losses and gradient on that array;
+//! 4. gives each coordinate its gradient.
+//!
+//! So the large arrays are visited once a nonzero (the mark) and twice a distinct feature (the coordinate, all of whose
+//! parts share a cache line). Where a batch mentions most features anyway, numbering them gains nothing: every
+//! coordinate then takes part in every step, those without gradient with gradient zero, which is the same step.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
-
-use bytemuck::{Pod, Zeroable};
 
 use crate::checkpoint::{read_array, write_array};
 use crate::data::{Rows, with_rows};
 use crate::method::{Clock, Rule};
 use crate::pass;
-use crate::penalty::{L1, Penalty, with_penalty};
+use crate::penalty::{L1, Penalty, Term, with_penalty};
 use crate::problem::{Point, Problem};
 use crate::switch::Phase;
 
@@ -54,6 +60,7 @@ pub(crate) fn engine<'a, R: Rule + 'a>(problem: &'a Problem, rule: R) -> Box<dyn
 
 /// The number of outputs: a type of its own for one, so that the loop over outputs disappears.
 trait Width: Copy {
+    const SINGLE: bool;
     fn get(self) -> usize;
 }
 
@@ -64,6 +71,8 @@ struct Single;
 struct Several(usize);
 
 impl Width for Single {
+    const SINGLE: bool = true;
+
     #[inline]
     fn get(self) -> usize {
         1
@@ -71,26 +80,11 @@ impl Width for Single {
 }
 
 impl Width for Several {
+    const SINGLE: bool = false;
+
     #[inline]
     fn get(self) -> usize {
         self.0
-    }
-}
-
-/// What a coordinate keeps: the rule's part, and the batch's gradient while a step is under way.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Slot<C> {
-    coord: C,
-    gradient: f64,
-}
-
-/// The gradient of a coordinate that the batch has not mentioned yet: a NaN that no arithmetic yields.
-const UNSEEN: f64 = f64::from_bits(0x7ff8_0b5e_55ed_0001);
-
-impl<C> Slot<C> {
-    fn new(coord: C) -> Self {
-        Self { coord, gradient: UNSEEN }
     }
 }
 
@@ -104,8 +98,8 @@ struct Engine<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> {
     rows: Cow<'a, S>,
     width: W,
     /// Feature j, output k at j·K + k.
-    slots: Vec<Slot<R::Coord>>,
-    intercept: Vec<Slot<R::Coord>>,
+    coords: Vec<R::Coord>,
+    intercept: Vec<R::Coord>,
     /// The features left after compaction, by their own numbers.
     kept: Option<Vec<u32>>,
     /// ∇ℓ of each row at the anchor.
@@ -113,11 +107,27 @@ struct Engine<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> {
     /// Entries walked in this epoch, and those of them with a weight that was not zero.
     walked: u64,
     live: u64,
-    // Work space of a step.
-    seen: Vec<u32>,
+    /// The number of a feature in the last batch that mentioned it, counted on from batch to batch.
+    mark: Vec<u32>,
+    /// The first number of the batch under way.
+    first_mark: u32,
+    work: Work,
+}
+
+/// The work space of a step.
+#[derive(Default)]
+struct Work {
+    /// The features of the batch, in the order they were met.
+    features: Vec<u32>,
+    /// The number of each entry's feature, entry after entry.
+    numbers: Vec<u32>,
+    /// Weights and gradients by number, K each.
+    weights: Vec<f64>,
+    gradient: Vec<f64>,
+    /// By row of the batch, K each.
     margins: Vec<f64>,
+    pulls: Vec<f64>,
     targets: Vec<f64>,
-    gradients: Vec<f64>,
 }
 
 /// The intercept's penalty: none.
@@ -125,7 +135,6 @@ const FREE: L1 = L1 { l1: 0.0 };
 
 impl<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> Engine<'a, R, P, S, W> {
     fn new(problem: &'a Problem, rows: &'a S, penalty: P, rule: R, width: W) -> Self {
-        let slot = Slot::new(R::Coord::default());
         let intercept = if problem.has_intercept() { width.get() } else { 0 };
         Self {
             problem,
@@ -133,51 +142,149 @@ impl<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> Engine<'a, R, P, S, W> 
             penalty,
             rows: Cow::Borrowed(rows),
             width,
-            slots: vec![slot; rows.n_cols() * width.get()],
-            intercept: vec![slot; intercept],
+            coords: vec![R::Coord::default(); rows.n_cols() * width.get()],
+            intercept: vec![R::Coord::default(); intercept],
             kept: None,
             anchor: Vec::new(),
             walked: 0,
             live: 0,
-            seen: Vec::new(),
-            margins: Vec::new(),
-            targets: Vec::new(),
-            gradients: Vec::new(),
+            mark: Vec::new(),
+            first_mark: 0,
+            work: Work::default(),
         }
     }
 
-    /// The margins of the batch. Marks each coordinate the first time it is met and lists its feature in `seen`.
-    fn margins(&mut self, batch: &[u32], now: &Clock) {
-        let Self { rule, penalty, rows, width, slots, intercept, seen, margins, live, walked, .. } = self;
-        let (rule, width) = (&*rule, width.get());
-        let entries: usize = batch.iter().map(|&row| rows.row_len(row as usize)).sum();
-        *walked += entries as u64;
-        seen.resize(entries, 0);
-        margins.clear();
-        let mut met = 0;
-        let mut nonzero = 0;
+    /// Numbers the features of the batch as they are met; returns how many there are.
+    fn number(&mut self, batch: &[u32], entries: usize) -> usize {
+        let Work { features, numbers, .. } = &mut self.work;
+        if self.mark.is_empty() || self.first_mark.checked_add(entries as u32).is_none() {
+            self.mark.clear();
+            self.mark.resize(self.rows.n_cols(), 0);
+            self.first_mark = 1;
+        }
+        features.resize(features.len().max(entries), 0);
+        numbers.resize(numbers.len().max(entries), 0);
+        let (mark, first) = (&mut self.mark[..], self.first_mark);
+        let (mut met, mut entry) = (0, 0);
         for &row in batch {
-            let first = margins.len();
-            margins.extend(intercept.iter().map(|slot| rule.value(&slot.coord, FREE, now)));
-            margins.resize(first + width, 0.0);
-            let margins = &mut margins[first..];
-            rows.for_each(row as usize, |feature, value| {
-                let term = penalty.term(feature);
-                let slots = &mut slots[feature * width..(feature + 1) * width];
-                // Without a branch: whether a coordinate is new in the batch is a coin toss no predictor wins.
-                let new = slots[0].gradient.to_bits() == UNSEEN.to_bits();
-                seen[met] = feature as u32;
-                met += usize::from(new);
-                for (slot, margin) in slots.iter_mut().zip(&mut *margins) {
-                    slot.gradient = if new { 0.0 } else { slot.gradient };
-                    let x = rule.value(&slot.coord, term, now);
-                    nonzero += u64::from(x != 0.0);
-                    *margin += value * x;
-                }
+            self.rows.for_each(row as usize, |feature, _| {
+                // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
+                let known = mark[feature];
+                let new = known < first;
+                let number = if new { first + met } else { known };
+                mark[feature] = number;
+                features[met as usize] = feature as u32;
+                met += u32::from(new);
+                numbers[entry] = number - first;
+                entry += 1;
             });
         }
-        seen.truncate(met);
-        *live += nonzero;
+        self.first_mark += met;
+        met as usize
+    }
+
+    /// The step, with `feature_of(number)` and, for the entries in their order, `number_of(entry, feature)`.
+    fn step_on(
+        &mut self,
+        batch: &[u32],
+        now: &Clock,
+        distinct: usize,
+        feature_of: impl Fn(&Work, usize) -> usize,
+        number_of: impl Fn(&[u32], usize, usize) -> usize,
+    ) -> bool {
+        let Self { problem, rule, penalty, coords, intercept, anchor, .. } = self;
+        let (rows, rule, width) = (&*self.rows, &*rule, self.width.get());
+
+        let mut weights = std::mem::take(&mut self.work.weights);
+        weights.clear();
+        for number in 0..distinct {
+            let feature = feature_of(&self.work, number);
+            let term = penalty.term(feature);
+            let coords = &coords[feature * width..(feature + 1) * width];
+            weights.extend(coords.iter().map(|coord| rule.value(coord, term, now)));
+        }
+
+        let Work { numbers, gradient, margins, pulls, targets, .. } = &mut self.work;
+        margins.clear();
+        let (mut entry, mut live) = (0, 0);
+        for &row in batch {
+            let first = margins.len();
+            margins.extend(intercept.iter().map(|coord| rule.value(coord, FREE, now)));
+            margins.resize(first + width, 0.0);
+            if W::SINGLE {
+                // In a register: through memory each addition would wait for the store before it.
+                let mut margin = margins[first];
+                rows.for_each(row as usize, |feature, value| {
+                    let x = weights[number_of(numbers, entry, feature)];
+                    margin += value * x;
+                    live += u64::from(x != 0.0);
+                    entry += 1;
+                });
+                margins[first] = margin;
+            } else {
+                rows.for_each(row as usize, |feature, value| {
+                    let number = number_of(numbers, entry, feature);
+                    let weights = &weights[number * width..(number + 1) * width];
+                    for (margin, x) in margins[first..].iter_mut().zip(weights) {
+                        *margin += value * x;
+                        live += u64::from(*x != 0.0);
+                    }
+                    entry += 1;
+                });
+            }
+        }
+        self.walked += entry as u64;
+        self.live += live;
+
+        targets.clear();
+        targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
+        pulls.resize(margins.len(), 0.0);
+        problem.loss().gradients(margins, targets, pulls);
+
+        gradient.clear();
+        gradient.resize(distinct * width, 0.0);
+        let mean = 1.0 / batch.len() as f64;
+        let (mut entry, mut check) = (0, 0.0);
+        for (&row, pulls) in batch.iter().zip(pulls.chunks_exact_mut(width)) {
+            let row = row as usize;
+            let weight = problem.row_weight(row) * mean;
+            for (output, pull) in pulls.iter_mut().enumerate() {
+                if R::ANCHORED {
+                    *pull -= anchor[row * width + output];
+                }
+                *pull *= weight;
+                check += *pull;
+            }
+            if W::SINGLE {
+                let pull = pulls[0];
+                rows.for_each(row, |feature, value| {
+                    gradient[number_of(numbers, entry, feature)] += value * pull;
+                    entry += 1;
+                });
+            } else {
+                rows.for_each(row, |feature, value| {
+                    let number = number_of(numbers, entry, feature);
+                    let gradient = &mut gradient[number * width..(number + 1) * width];
+                    gradient.iter_mut().zip(&*pulls).for_each(|(sum, pull)| *sum += value * pull);
+                    entry += 1;
+                });
+            }
+        }
+
+        for (output, coord) in intercept.iter_mut().enumerate() {
+            let gradient = pulls.iter().skip(output).step_by(width).sum();
+            rule.touch(coord, gradient, FREE, now);
+        }
+        for number in 0..distinct {
+            let feature = feature_of(&self.work, number);
+            let term = penalty.term(feature);
+            let gradient = &self.work.gradient[number * width..(number + 1) * width];
+            for (coord, &gradient) in coords[feature * width..(feature + 1) * width].iter_mut().zip(gradient) {
+                rule.touch(coord, gradient, term, now);
+            }
+        }
+        self.work.weights = weights;
+        check.is_finite()
     }
 }
 
@@ -198,56 +305,28 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
         let margins = pass::margins(self.problem.matrix(), &self.point(now));
         self.anchor = pass::row_gradients(self.problem, &margins);
         let gradient = pass::gradient(self.problem, &self.anchor);
-        for (slot, gradient) in self.slots.iter_mut().zip(gradient) {
-            self.rule.anchor(&mut slot.coord, gradient);
+        for (coord, gradient) in self.coords.iter_mut().zip(gradient) {
+            self.rule.anchor(coord, gradient);
         }
         let gradient = pass::intercept_gradient(self.problem, &self.anchor);
-        for (slot, gradient) in self.intercept.iter_mut().zip(gradient) {
-            self.rule.anchor(&mut slot.coord, gradient);
+        for (coord, gradient) in self.intercept.iter_mut().zip(gradient) {
+            self.rule.anchor(coord, gradient);
         }
     }
 
     fn step(&mut self, batch: &[u32], now: &Clock) -> bool {
-        self.margins(batch, now);
-
-        let Self { problem, rule, penalty, rows, slots, intercept, anchor, seen, .. } = self;
-        let (margins, targets, gradients) = (&self.margins, &mut self.targets, &mut self.gradients);
-        let width = self.width.get();
-        targets.clear();
-        targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
-        gradients.resize(margins.len(), 0.0);
-        problem.loss().gradients(margins, targets, gradients);
-        let mean = 1.0 / batch.len() as f64;
-        let mut check = 0.0;
-        for (&row, gradients) in batch.iter().zip(gradients.chunks_exact_mut(width)) {
-            let row = row as usize;
-            let weight = problem.row_weight(row) * mean;
-            for (output, gradient) in gradients.iter_mut().enumerate() {
-                if R::ANCHORED {
-                    *gradient -= anchor[row * width + output];
-                }
-                *gradient *= weight;
-                check += *gradient;
-            }
-            rows.for_each(row, |feature, value| {
-                let slots = &mut slots[feature * width..(feature + 1) * width];
-                slots.iter_mut().zip(&*gradients).for_each(|(slot, gradient)| slot.gradient += value * gradient);
-            });
+        let entries: usize = batch.iter().map(|&row| self.rows.row_len(row as usize)).sum();
+        if self.rows.n_cols() <= entries {
+            return self.step_on(batch, now, self.rows.n_cols(), |_, number| number, |_, _, feature| feature);
         }
-
-        for (output, slot) in intercept.iter_mut().enumerate() {
-            let gradient = gradients.iter().skip(output).step_by(width).sum();
-            rule.touch(&mut slot.coord, gradient, FREE, now);
-        }
-        for &feature in &*seen {
-            let feature = feature as usize;
-            let term = penalty.term(feature);
-            for slot in &mut slots[feature * width..(feature + 1) * width] {
-                rule.touch(&mut slot.coord, slot.gradient, term, now);
-                slot.gradient = UNSEEN;
-            }
-        }
-        check.is_finite()
+        let distinct = self.number(batch, entries);
+        self.step_on(
+            batch,
+            now,
+            distinct,
+            |work, number| work.features[number] as usize,
+            |numbers, entry, _| numbers[entry] as usize,
+        )
     }
 
     fn end_epoch(&mut self, now: &Clock) {
@@ -255,11 +334,11 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
             return;
         }
         let width = self.width.get();
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            self.rule.settle(&mut slot.coord, self.penalty.term(at / width), now);
+        for (at, coord) in self.coords.iter_mut().enumerate() {
+            self.rule.settle(coord, self.penalty.term(at / width), now);
         }
-        for slot in &mut self.intercept {
-            self.rule.settle(&mut slot.coord, FREE, now);
+        for coord in &mut self.intercept {
+            self.rule.settle(coord, FREE, now);
         }
     }
 
@@ -271,18 +350,18 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
         // A feature stays while any of its outputs is not zero, or where nothing holds it at zero.
         let stays = |feature: &u32| {
             let term = self.penalty.term(*feature as usize);
-            let slots = &self.slots[*feature as usize * width..(*feature as usize + 1) * width];
-            crate::penalty::Term::kink(term) == 0.0
-                || slots.iter().any(|slot| self.rule.value(&slot.coord, term, now) != 0.0)
+            let coords = &self.coords[*feature as usize * width..(*feature as usize + 1) * width];
+            term.kink() == 0.0 || coords.iter().any(|coord| self.rule.value(coord, term, now) != 0.0)
         };
         let features: Vec<u32> = (0..self.rows.n_cols() as u32).filter(stays).collect();
-        let mut slots = Vec::with_capacity(features.len() * width);
+        let mut coords = Vec::with_capacity(features.len() * width);
         for &feature in &features {
-            slots.extend_from_slice(&self.slots[feature as usize * width..(feature as usize + 1) * width]);
+            coords.extend_from_slice(&self.coords[feature as usize * width..(feature as usize + 1) * width]);
         }
         self.rows = Cow::Owned(self.rows.keep_columns(&features));
         self.penalty = self.penalty.keep(&features);
-        self.slots = slots;
+        self.coords = coords;
+        self.mark = Vec::new();
         self.kept = Some(match self.kept.take() {
             Some(before) => features.iter().map(|&feature| before[feature as usize]).collect(),
             None => features,
@@ -292,27 +371,27 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
     fn point(&self, now: &Clock) -> Point {
         let mut point = Point::zero(self.problem);
         let width = self.width.get();
-        let value = |at: usize| self.rule.value(&self.slots[at].coord, self.penalty.term(at / width), now);
+        let value = |at: usize| self.rule.value(&self.coords[at], self.penalty.term(at / width), now);
         match &self.kept {
             None => point.weights.iter_mut().enumerate().for_each(|(at, weight)| *weight = value(at)),
             Some(kept) => {
-                for at in 0..self.slots.len() {
+                for at in 0..self.coords.len() {
                     point.weights[kept[at / width] as usize * width + at % width] = value(at);
                 }
             }
         }
-        for (weight, slot) in point.intercept.iter_mut().zip(&self.intercept) {
-            *weight = self.rule.value(&slot.coord, FREE, now);
+        for (weight, coord) in point.intercept.iter_mut().zip(&self.intercept) {
+            *weight = self.rule.value(coord, FREE, now);
         }
         point
     }
 
     fn place(&mut self, point: &Point, now: &Clock) {
-        for (slot, &x) in self.slots.iter_mut().zip(&point.weights) {
-            slot.coord = self.rule.place(x, now);
+        for (coord, &x) in self.coords.iter_mut().zip(&point.weights) {
+            *coord = self.rule.place(x, now);
         }
-        for (slot, &x) in self.intercept.iter_mut().zip(&point.intercept) {
-            slot.coord = self.rule.place(x, now);
+        for (coord, &x) in self.intercept.iter_mut().zip(&point.intercept) {
+            *coord = self.rule.place(x, now);
         }
     }
 
@@ -321,8 +400,8 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
         write_array(out, self.kept.as_deref().unwrap_or(&[]))?;
         write_array(out, &[self.kept.is_some() as u64, self.walked, self.live])?;
         write_array(out, &self.anchor)?;
-        write_coords(out, &self.slots)?;
-        write_coords(out, &self.intercept)
+        write_array(out, &self.coords)?;
+        write_array(out, &self.intercept)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
@@ -338,25 +417,17 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
             }
             self.rows = Cow::Owned(self.rows.keep_columns(&kept));
             self.penalty = self.penalty.keep(&kept);
-            self.slots.truncate(kept.len() * self.width.get());
+            self.coords.truncate(kept.len() * self.width.get());
             self.kept = Some(kept);
         }
         (self.walked, self.live) = (walked, live);
-        read_coords(input, &mut self.slots)?;
-        read_coords(input, &mut self.intercept)
+        for coords in [&mut self.coords, &mut self.intercept] {
+            let expected = coords.len();
+            *coords = read_array(input, expected)?;
+            if coords.len() != expected {
+                return Err(corrupt("coordinates"));
+            }
+        }
+        Ok(())
     }
-}
-
-fn write_coords<C: Pod>(out: &mut dyn Write, slots: &[Slot<C>]) -> io::Result<()> {
-    out.write_all(&(slots.len() as u64).to_le_bytes())?;
-    slots.iter().try_for_each(|slot| out.write_all(bytemuck::bytes_of(&slot.coord)))
-}
-
-fn read_coords<C: Pod + Zeroable>(input: &mut dyn Read, slots: &mut [Slot<C>]) -> io::Result<()> {
-    let mut len = [0; 8];
-    input.read_exact(&mut len)?;
-    if u64::from_le_bytes(len) != slots.len() as u64 {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "number of coordinates"));
-    }
-    slots.iter_mut().try_for_each(|slot| input.read_exact(bytemuck::bytes_of_mut(&mut slot.coord)))
 }
