@@ -3,8 +3,9 @@
 //! The cost of a step follows the nonzeros of its batch, never n: a coordinate that the batch does not mention is not
 //! looked at, and [`Rule::value`] tells later what it has become meanwhile. A step
 //!
-//! 1. numbers the features of the batch 0, 1, … as they are met (`mark` remembers the number, 4 bytes a feature);
-//! 2. fetches each one's weight once, into an array so small that it stays in the cache;
+//! 1. copies the rows of the batch one after the other and numbers their features 0, 1, … as they are met (`mark`
+//!    remembers the number, 4 bytes a feature);
+//! 2. fetches each feature's weight once, into an array so small that it stays in the cache;
 //! 3. runs margins, losses and gradient on that array;
 //! 4. gives each coordinate its gradient.
 //!
@@ -15,15 +16,18 @@
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
-use crate::checkpoint::{read_array, write_array};
-use crate::data::{Rows, with_rows};
+use bytemuck::Zeroable;
+
+use crate::checkpoint::{read_array, read_exactly, write_array};
+use crate::data::{Gathered, Matrix};
+use crate::huge::Huge;
 use crate::method::{Clock, Rule};
 use crate::pass;
-use crate::penalty::{L1, Penalty, Term, with_penalty};
+use crate::penalty::{L1, Penalty, Term};
 use crate::problem::{Point, Problem};
 use crate::switch::Phase;
 
-/// An engine whose rule, penalty, storage and width are hidden: one virtual call a step.
+/// An engine whose rule and penalty are hidden: one virtual call a step.
 pub(crate) trait Stepper {
     /// How far a step of size α takes the penalty's clock.
     fn tick(&self, step_size: f64) -> f64;
@@ -49,56 +53,22 @@ pub(crate) trait Stepper {
 
 /// The engine of a rule for a problem.
 pub(crate) fn engine<'a, R: Rule + 'a>(problem: &'a Problem, rule: R) -> Box<dyn Stepper + 'a> {
-    with_rows!(problem.matrix(), |rows| with_penalty!(problem.regularization(), |penalty| {
-        if problem.outputs() == 1 {
-            Box::new(Engine::new(problem, rows, penalty, rule, Single))
-        } else {
-            Box::new(Engine::new(problem, rows, penalty, rule, Several(problem.outputs())))
-        }
-    }))
-}
-
-/// The number of outputs: a type of its own for one, so that the loop over outputs disappears.
-trait Width: Copy {
-    const SINGLE: bool;
-    fn get(self) -> usize;
-}
-
-#[derive(Clone, Copy)]
-struct Single;
-
-#[derive(Clone, Copy)]
-struct Several(usize);
-
-impl Width for Single {
-    const SINGLE: bool = true;
-
-    #[inline]
-    fn get(self) -> usize {
-        1
-    }
-}
-
-impl Width for Several {
-    const SINGLE: bool = false;
-
-    #[inline]
-    fn get(self) -> usize {
-        self.0
-    }
+    Box::new(Engine::new(problem, problem.regularization().clone(), rule))
 }
 
 /// Compaction pays where at most this share of the entries is left, and keeps the copy small beside the data.
 const WORTH_COMPACTING: f64 = 0.3;
 
-struct Engine<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> {
+/// The intercept's penalty: none.
+const FREE: L1 = L1 { l1: 0.0 };
+
+struct Engine<'a, R: Rule, P: Penalty> {
     problem: &'a Problem,
-    rule: R,
+    matrix: Cow<'a, Matrix>,
     penalty: P,
-    rows: Cow<'a, S>,
-    width: W,
+    rule: R,
     /// Feature j, output k at j·K + k.
-    coords: Vec<R::Coord>,
+    coords: Huge<R::Coord>,
     intercept: Vec<R::Coord>,
     /// The features left after compaction, by their own numbers.
     kept: Option<Vec<u32>>,
@@ -108,20 +78,20 @@ struct Engine<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> {
     walked: u64,
     live: u64,
     /// The number of a feature in the last batch that mentioned it, counted on from batch to batch.
-    mark: Vec<u32>,
-    /// The first number of the batch under way.
-    first_mark: u32,
+    mark: Huge<u32>,
+    /// The first number of the next batch.
+    next_mark: u32,
     work: Work,
 }
 
 /// The work space of a step.
 #[derive(Default)]
 struct Work {
-    /// The features of the batch, in the order they were met.
+    /// The rows of the batch; columns are numbers once they are numbered.
+    rows: Gathered,
+    /// The features of the batch by number.
     features: Vec<u32>,
-    /// The number of each entry's feature, entry after entry.
-    numbers: Vec<u32>,
-    /// Weights and gradients by number, K each.
+    /// Weights and gradient by number, K each.
     weights: Vec<f64>,
     gradient: Vec<f64>,
     /// By row of the batch, K each.
@@ -130,165 +100,133 @@ struct Work {
     targets: Vec<f64>,
 }
 
-/// The intercept's penalty: none.
-const FREE: L1 = L1 { l1: 0.0 };
+impl Work {
+    /// Adds each row's Σ value·weight to its margins; returns how many entries met a weight that was not zero.
+    fn add_margins(&mut self, width: usize) -> u64 {
+        let Self { rows: Gathered { ends, columns, values }, weights, margins, .. } = self;
+        let (mut start, mut live) = (0, 0);
+        for (&end, margins) in ends.iter().zip(margins.chunks_exact_mut(width)) {
+            let columns = &columns[start..end];
+            if width > 1 {
+                for (at, &column) in columns.iter().enumerate() {
+                    let value = values.get(start + at).copied().unwrap_or(1.0);
+                    let weights = &weights[column as usize * width..(column as usize + 1) * width];
+                    for (margin, x) in margins.iter_mut().zip(weights) {
+                        *margin += value * x;
+                        live += u64::from(*x != 0.0);
+                    }
+                }
+            } else {
+                // In a register: through memory each addition would wait for the store before it.
+                let mut margin = margins[0];
+                let mut add = |value: f64, column: u32| {
+                    let x = weights[column as usize];
+                    margin += value * x;
+                    live += u64::from(x != 0.0);
+                };
+                if values.is_empty() {
+                    columns.iter().for_each(|&column| add(1.0, column));
+                } else {
+                    values[start..end].iter().zip(columns).for_each(|(&value, &column)| add(value, column));
+                }
+                margins[0] = margin;
+            }
+            start = end;
+        }
+        live
+    }
 
-impl<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> Engine<'a, R, P, S, W> {
-    fn new(problem: &'a Problem, rows: &'a S, penalty: P, rule: R, width: W) -> Self {
-        let intercept = if problem.has_intercept() { width.get() } else { 0 };
+    /// Adds each row's value·pull to the gradient of its features.
+    fn add_gradient(&mut self, width: usize) {
+        let Self { rows: Gathered { ends, columns, values }, gradient, pulls, .. } = self;
+        let mut start = 0;
+        for (&end, pulls) in ends.iter().zip(pulls.chunks_exact(width)) {
+            let columns = &columns[start..end];
+            if width > 1 {
+                for (at, &column) in columns.iter().enumerate() {
+                    let value = values.get(start + at).copied().unwrap_or(1.0);
+                    let gradient = &mut gradient[column as usize * width..(column as usize + 1) * width];
+                    gradient.iter_mut().zip(pulls).for_each(|(sum, pull)| *sum += value * pull);
+                }
+            } else if values.is_empty() {
+                columns.iter().for_each(|&column| gradient[column as usize] += pulls[0]);
+            } else {
+                let entries = values[start..end].iter().zip(columns);
+                entries.for_each(|(&value, &column)| gradient[column as usize] += value * pulls[0]);
+            }
+            start = end;
+        }
+    }
+}
+
+/// Calls `visit(place in the work space, place among the coordinates, feature)` for every coordinate of the features.
+#[inline]
+fn for_each_coord(features: &[u32], width: usize, mut visit: impl FnMut(usize, usize, usize)) {
+    if width == 1 {
+        // A loop this tight keeps many cache misses under way at once.
+        for (number, &feature) in features.iter().enumerate() {
+            visit(number, feature as usize, feature as usize);
+        }
+    } else {
+        for (number, &feature) in features.iter().enumerate() {
+            for output in 0..width {
+                visit(number * width + output, feature as usize * width + output, feature as usize);
+            }
+        }
+    }
+}
+
+impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
+    fn new(problem: &'a Problem, penalty: P, rule: R) -> Self {
+        let outputs = problem.outputs();
         Self {
             problem,
-            rule,
+            matrix: Cow::Borrowed(problem.matrix()),
             penalty,
-            rows: Cow::Borrowed(rows),
-            width,
-            coords: vec![R::Coord::default(); rows.n_cols() * width.get()],
-            intercept: vec![R::Coord::default(); intercept],
+            rule,
+            coords: Huge::zeros(problem.n_features() * outputs),
+            intercept: vec![Zeroable::zeroed(); if problem.has_intercept() { outputs } else { 0 }],
             kept: None,
             anchor: Vec::new(),
             walked: 0,
             live: 0,
-            mark: Vec::new(),
-            first_mark: 0,
+            mark: Huge::zeros(0),
+            next_mark: 0,
             work: Work::default(),
         }
     }
 
-    /// Numbers the features of the batch as they are met; returns how many there are.
-    fn number(&mut self, batch: &[u32], entries: usize) -> usize {
-        let Work { features, numbers, .. } = &mut self.work;
-        if self.mark.is_empty() || self.first_mark.checked_add(entries as u32).is_none() {
-            self.mark.clear();
-            self.mark.resize(self.rows.n_cols(), 0);
-            self.first_mark = 1;
+    /// Numbers the features of the batch.
+    fn number(&mut self) {
+        let Work { rows, features, .. } = &mut self.work;
+        let (n_cols, entries) = (self.matrix.n_cols(), rows.columns.len());
+        features.clear();
+        if n_cols <= entries {
+            features.extend(0..n_cols as u32);
+            return;
         }
-        features.resize(features.len().max(entries), 0);
-        numbers.resize(numbers.len().max(entries), 0);
-        let (mark, first) = (&mut self.mark[..], self.first_mark);
-        let (mut met, mut entry) = (0, 0);
-        for &row in batch {
-            self.rows.for_each(row as usize, |feature, _| {
-                // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
-                let known = mark[feature];
-                let new = known < first;
-                let number = if new { first + met } else { known };
-                mark[feature] = number;
-                features[met as usize] = feature as u32;
-                met += u32::from(new);
-                numbers[entry] = number - first;
-                entry += 1;
-            });
+        if self.mark.is_empty() || self.next_mark.checked_add(entries as u32).is_none() {
+            self.mark = Huge::zeros(n_cols);
+            self.next_mark = 1;
         }
-        self.first_mark += met;
-        met as usize
-    }
-
-    /// The step, with `feature_of(number)` and, for the entries in their order, `number_of(entry, feature)`.
-    fn step_on(
-        &mut self,
-        batch: &[u32],
-        now: &Clock,
-        distinct: usize,
-        feature_of: impl Fn(&Work, usize) -> usize,
-        number_of: impl Fn(&[u32], usize, usize) -> usize,
-    ) -> bool {
-        let Self { problem, rule, penalty, coords, intercept, anchor, .. } = self;
-        let (rows, rule, width) = (&*self.rows, &*rule, self.width.get());
-
-        let mut weights = std::mem::take(&mut self.work.weights);
-        weights.clear();
-        for number in 0..distinct {
-            let feature = feature_of(&self.work, number);
-            let term = penalty.term(feature);
-            let coords = &coords[feature * width..(feature + 1) * width];
-            weights.extend(coords.iter().map(|coord| rule.value(coord, term, now)));
+        features.resize(entries, 0);
+        let (mark, first) = (&mut self.mark[..], self.next_mark);
+        let mut met = 0;
+        for column in &mut rows.columns {
+            // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
+            let mark = &mut mark[*column as usize];
+            let new = *mark < first;
+            *mark = if new { first + met } else { *mark };
+            features[met as usize] = *column;
+            met += u32::from(new);
+            *column = *mark - first;
         }
-
-        let Work { numbers, gradient, margins, pulls, targets, .. } = &mut self.work;
-        margins.clear();
-        let (mut entry, mut live) = (0, 0);
-        for &row in batch {
-            let first = margins.len();
-            margins.extend(intercept.iter().map(|coord| rule.value(coord, FREE, now)));
-            margins.resize(first + width, 0.0);
-            if W::SINGLE {
-                // In a register: through memory each addition would wait for the store before it.
-                let mut margin = margins[first];
-                rows.for_each(row as usize, |feature, value| {
-                    let x = weights[number_of(numbers, entry, feature)];
-                    margin += value * x;
-                    live += u64::from(x != 0.0);
-                    entry += 1;
-                });
-                margins[first] = margin;
-            } else {
-                rows.for_each(row as usize, |feature, value| {
-                    let number = number_of(numbers, entry, feature);
-                    let weights = &weights[number * width..(number + 1) * width];
-                    for (margin, x) in margins[first..].iter_mut().zip(weights) {
-                        *margin += value * x;
-                        live += u64::from(*x != 0.0);
-                    }
-                    entry += 1;
-                });
-            }
-        }
-        self.walked += entry as u64;
-        self.live += live;
-
-        targets.clear();
-        targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
-        pulls.resize(margins.len(), 0.0);
-        problem.loss().gradients(margins, targets, pulls);
-
-        gradient.clear();
-        gradient.resize(distinct * width, 0.0);
-        let mean = 1.0 / batch.len() as f64;
-        let (mut entry, mut check) = (0, 0.0);
-        for (&row, pulls) in batch.iter().zip(pulls.chunks_exact_mut(width)) {
-            let row = row as usize;
-            let weight = problem.row_weight(row) * mean;
-            for (output, pull) in pulls.iter_mut().enumerate() {
-                if R::ANCHORED {
-                    *pull -= anchor[row * width + output];
-                }
-                *pull *= weight;
-                check += *pull;
-            }
-            if W::SINGLE {
-                let pull = pulls[0];
-                rows.for_each(row, |feature, value| {
-                    gradient[number_of(numbers, entry, feature)] += value * pull;
-                    entry += 1;
-                });
-            } else {
-                rows.for_each(row, |feature, value| {
-                    let number = number_of(numbers, entry, feature);
-                    let gradient = &mut gradient[number * width..(number + 1) * width];
-                    gradient.iter_mut().zip(&*pulls).for_each(|(sum, pull)| *sum += value * pull);
-                    entry += 1;
-                });
-            }
-        }
-
-        for (output, coord) in intercept.iter_mut().enumerate() {
-            let gradient = pulls.iter().skip(output).step_by(width).sum();
-            rule.touch(coord, gradient, FREE, now);
-        }
-        for number in 0..distinct {
-            let feature = feature_of(&self.work, number);
-            let term = penalty.term(feature);
-            let gradient = &self.work.gradient[number * width..(number + 1) * width];
-            for (coord, &gradient) in coords[feature * width..(feature + 1) * width].iter_mut().zip(gradient) {
-                rule.touch(coord, gradient, term, now);
-            }
-        }
-        self.work.weights = weights;
-        check.is_finite()
+        features.truncate(met as usize);
+        self.next_mark += met;
     }
 }
 
-impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P, S, W> {
+impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
     fn tick(&self, step_size: f64) -> f64 {
         self.penalty.tick(step_size)
     }
@@ -315,25 +253,62 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
     }
 
     fn step(&mut self, batch: &[u32], now: &Clock) -> bool {
-        let entries: usize = batch.iter().map(|&row| self.rows.row_len(row as usize)).sum();
-        if self.rows.n_cols() <= entries {
-            return self.step_on(batch, now, self.rows.n_cols(), |_, number| number, |_, _, feature| feature);
+        self.matrix.gather(batch, &mut self.work.rows);
+        self.number();
+
+        let Self { problem, penalty, rule, coords, intercept, anchor, work, .. } = self;
+        let (rule, width) = (&*rule, problem.outputs());
+        let weights = &mut work.weights;
+        weights.resize(work.features.len() * width, 0.0);
+        for_each_coord(&work.features, width, |at, coord, feature| {
+            weights[at] = rule.value(&coords[coord], penalty.term(feature), now);
+        });
+
+        work.margins.clear();
+        work.margins.resize(batch.len() * width, 0.0);
+        for (output, coord) in intercept.iter().enumerate() {
+            let value = rule.value(coord, FREE, now);
+            work.margins.iter_mut().skip(output).step_by(width).for_each(|margin| *margin = value);
         }
-        let distinct = self.number(batch, entries);
-        self.step_on(
-            batch,
-            now,
-            distinct,
-            |work, number| work.features[number] as usize,
-            |numbers, entry, _| numbers[entry] as usize,
-        )
+        self.walked += work.rows.columns.len() as u64;
+        self.live += work.add_margins(width);
+
+        work.targets.clear();
+        work.targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
+        work.pulls.resize(work.margins.len(), 0.0);
+        problem.loss().gradients(&work.margins, &work.targets, &mut work.pulls);
+        let mean = 1.0 / batch.len() as f64;
+        let mut check = 0.0;
+        for (&row, pulls) in batch.iter().zip(work.pulls.chunks_exact_mut(width)) {
+            let row = row as usize;
+            let weight = problem.row_weight(row) * mean;
+            for (output, pull) in pulls.iter_mut().enumerate() {
+                if R::ANCHORED {
+                    *pull -= anchor[row * width + output];
+                }
+                *pull *= weight;
+                check += *pull;
+            }
+        }
+        work.gradient.clear();
+        work.gradient.resize(work.features.len() * width, 0.0);
+        work.add_gradient(width);
+
+        for (output, coord) in intercept.iter_mut().enumerate() {
+            let gradient = work.pulls.iter().skip(output).step_by(width).sum();
+            rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
+        }
+        for_each_coord(&work.features, width, |at, coord, feature| {
+            rule.touch(&mut coords[coord], work.weights[at], work.gradient[at], penalty.term(feature), now);
+        });
+        check.is_finite()
     }
 
     fn end_epoch(&mut self, now: &Clock) {
         if !R::ANCHORED {
             return;
         }
-        let width = self.width.get();
+        let width = self.problem.outputs();
         for (at, coord) in self.coords.iter_mut().enumerate() {
             self.rule.settle(coord, self.penalty.term(at / width), now);
         }
@@ -343,8 +318,8 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
     }
 
     fn compact(&mut self, now: &Clock) {
-        let (width, outputs) = (self.width.get(), self.width.get() as u64);
-        if self.live as f64 > WORTH_COMPACTING * (self.walked * outputs) as f64 || self.walked == 0 {
+        let width = self.problem.outputs();
+        if self.live as f64 > WORTH_COMPACTING * (self.walked * width as u64) as f64 || self.walked == 0 {
             return;
         }
         // A feature stays while any of its outputs is not zero, or where nothing holds it at zero.
@@ -353,15 +328,15 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
             let coords = &self.coords[*feature as usize * width..(*feature as usize + 1) * width];
             term.kink() == 0.0 || coords.iter().any(|coord| self.rule.value(coord, term, now) != 0.0)
         };
-        let features: Vec<u32> = (0..self.rows.n_cols() as u32).filter(stays).collect();
-        let mut coords = Vec::with_capacity(features.len() * width);
-        for &feature in &features {
-            coords.extend_from_slice(&self.coords[feature as usize * width..(feature as usize + 1) * width]);
+        let features: Vec<u32> = (0..self.matrix.n_cols() as u32).filter(stays).collect();
+        let mut coords = Huge::zeros(features.len() * width);
+        for (new, &old) in coords.chunks_exact_mut(width).zip(&features) {
+            new.copy_from_slice(&self.coords[old as usize * width..(old as usize + 1) * width]);
         }
-        self.rows = Cow::Owned(self.rows.keep_columns(&features));
+        self.matrix = Cow::Owned(self.matrix.keep_columns(&features));
         self.penalty = self.penalty.keep(&features);
         self.coords = coords;
-        self.mark = Vec::new();
+        self.mark = Huge::zeros(0);
         self.kept = Some(match self.kept.take() {
             Some(before) => features.iter().map(|&feature| before[feature as usize]).collect(),
             None => features,
@@ -370,7 +345,7 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
 
     fn point(&self, now: &Clock) -> Point {
         let mut point = Point::zero(self.problem);
-        let width = self.width.get();
+        let width = self.problem.outputs();
         let value = |at: usize| self.rule.value(&self.coords[at], self.penalty.term(at / width), now);
         match &self.kept {
             None => point.weights.iter_mut().enumerate().for_each(|(at, weight)| *weight = value(at)),
@@ -406,28 +381,22 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-        let kept: Vec<u32> = read_array(input, self.rows.n_cols())?;
+        let kept: Vec<u32> = read_array(input, self.matrix.n_cols())?;
         let [compacted, walked, live] = read_array(input, 3)?[..] else { return Err(corrupt("counters")) };
-        self.anchor = read_array(input, self.problem.n_rows() * self.width.get())?;
+        self.anchor = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
         if compacted == 1 {
             if kept.windows(2).any(|pair| pair[0] >= pair[1])
-                || kept.last().is_some_and(|&last| last as usize >= self.rows.n_cols())
+                || kept.last().is_some_and(|&last| last as usize >= self.matrix.n_cols())
             {
                 return Err(corrupt("features"));
             }
-            self.rows = Cow::Owned(self.rows.keep_columns(&kept));
+            self.matrix = Cow::Owned(self.matrix.keep_columns(&kept));
             self.penalty = self.penalty.keep(&kept);
-            self.coords.truncate(kept.len() * self.width.get());
+            self.coords = Huge::zeros(kept.len() * self.problem.outputs());
             self.kept = Some(kept);
         }
         (self.walked, self.live) = (walked, live);
-        for coords in [&mut self.coords, &mut self.intercept] {
-            let expected = coords.len();
-            *coords = read_array(input, expected)?;
-            if coords.len() != expected {
-                return Err(corrupt("coordinates"));
-            }
-        }
-        Ok(())
+        read_exactly(input, &mut self.coords)?;
+        read_exactly(input, &mut self.intercept)
     }
 }

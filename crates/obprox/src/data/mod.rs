@@ -17,8 +17,8 @@ pub use buffer::Buffer;
 pub use builder::Builder;
 pub use label::Label;
 pub use libsvm::write_libsvm;
-pub(crate) use matrix::with_rows;
 pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
+pub(crate) use matrix::{Gathered, with_rows};
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
 
 /// Rows with their targets, as read: labels are still the file's own numbers.
