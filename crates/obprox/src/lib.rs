@@ -2,5 +2,6 @@
 
 pub mod data;
 mod error;
+pub mod output;
 
 pub use error::{Error, Result};

@@ -19,22 +19,17 @@ use crate::{Error, Result};
 /// Reads a whole stream.
 pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset> {
     let layout = Layout::find(&mut source, options)?;
-    let n_cols = layout.n_features().max(options.n_cols.unwrap_or(0));
+    let n_features = layout.n_features();
     let mut table = Table::Unknown;
     let mut targets = Vec::new();
     let parse = |text: &[u8]| layout.parse(text);
     parse_lines(source, options.block, layout.lines_before, parse, |part| {
         targets.extend_from_slice(&part.targets);
-        table.append(part, layout.n_features(), n_cols);
-        Ok(())
+        table.append(part.cells, n_features);
     })?;
     targets.shrink_to_fit();
-    let matrix = table.finish(targets.len(), n_cols).in_fewest_bytes();
-    let names = layout.names.map(|mut names| {
-        names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
-        names
-    });
-    Ok(Dataset { names, ..Dataset::new(matrix, targets) })
+    let matrix = table.finish(targets.len(), n_features).in_fewest_bytes();
+    Ok(Dataset { names: layout.names, ..Dataset::new(matrix, targets) })
 }
 
 /// What the first lines tell of all the others.
@@ -64,18 +59,17 @@ enum Table {
 }
 
 impl Table {
-    fn append(&mut self, part: Part, n_features: usize, n_cols: usize) {
+    fn append(&mut self, part: Cells, n_cols: usize) {
         if let Self::Unknown = self {
-            let mostly_zero = 2 * part.cells.nnz() < part.cells.len();
-            match mostly_zero || n_cols > n_features {
-                true => *self = Self::Sparse(Builder::default()),
-                false => *self = Self::Dense(Cells::default()),
-            }
+            *self = match 2 * part.nnz() < part.len() {
+                true => Self::Sparse(Builder::default()),
+                false => Self::Dense(Cells::default()),
+            };
         }
         match self {
             Self::Unknown => unreachable!("decided above"),
-            Self::Dense(cells) => cells.append(part.cells),
-            Self::Sparse(builder) => part.cells.push_rows(n_features, builder),
+            Self::Dense(cells) => cells.append(part),
+            Self::Sparse(builder) => part.push_rows(n_cols, builder),
         }
     }
 

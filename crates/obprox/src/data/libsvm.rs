@@ -14,15 +14,14 @@ use super::{Builder, Dataset};
 use crate::Result;
 
 /// Reads a whole stream.
-pub(super) fn read(source: Source, block_size: usize, n_cols: Option<usize>) -> Result<Dataset> {
+pub(super) fn read(source: Source, block_size: usize) -> Result<Dataset> {
     let mut all = Part::default();
     parse_lines(source, block_size, 0, parse, |part| {
         all.builder.append(part.builder);
         all.targets.extend_from_slice(&part.targets);
-        Ok(())
     })?;
     all.targets.shrink_to_fit();
-    Ok(Dataset::new(all.builder.finish(n_cols), all.targets))
+    Ok(Dataset::new(all.builder.finish(None), all.targets))
 }
 
 /// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so.

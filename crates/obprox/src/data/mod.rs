@@ -3,6 +3,7 @@
 mod blocks;
 mod buffer;
 mod builder;
+mod cache;
 mod cells;
 mod csv;
 mod label;
@@ -15,6 +16,7 @@ mod vector;
 
 pub use buffer::Buffer;
 pub use builder::Builder;
+pub use cache::write_cache;
 pub use label::Label;
 pub use libsvm::write_libsvm;
 pub(crate) use matrix::with_rows;
@@ -37,5 +39,14 @@ impl Dataset {
     pub fn new(matrix: Matrix, targets: Vec<f64>) -> Self {
         assert_eq!(matrix.n_rows(), targets.len(), "a data set has one target a row");
         Self { matrix, targets, names: None }
+    }
+
+    /// Makes it at least `n_cols` columns wide; the new columns are empty.
+    pub fn widen(&mut self, n_cols: usize) {
+        let empty = Matrix::from_rows(0, &[]);
+        self.matrix = std::mem::replace(&mut self.matrix, empty).widened(n_cols);
+        if let Some(names) = &mut self.names {
+            names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
+        }
     }
 }
