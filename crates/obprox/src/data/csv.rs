@@ -159,9 +159,7 @@ impl Layout {
                     let message = format!("one field too many: the first line has {}", self.n_fields);
                     return ControlFlow::Break((column, message));
                 }
-                Err(complaint) => {
-                    return ControlFlow::Break((column, format!("{}: {complaint}", self.describe(number))));
-                }
+                Err(complaint) => return ControlFlow::Break((column, self.complain(number, &complaint))),
                 Ok(value) if Some(number) == self.label => target = value,
                 Ok(value) => part.cells.push(value),
             }
@@ -175,18 +173,21 @@ impl Layout {
         ControlFlow::Continue(())
     }
 
-    /// A column as the user knows it.
+    /// What is wrong with a field, its column named as the user knows it.
     #[cold]
-    fn describe(&self, field: usize) -> String {
+    fn complain(&self, field: usize, complaint: &str) -> String {
         let name = match (&self.names, &self.label_name, self.label) {
             (_, Some(name), Some(label)) if label == field => Some(name),
             (Some(names), ..) => names.get(field - usize::from(self.label.is_some_and(|label| label < field))),
             _ => None,
         };
-        let role = if self.label == Some(field) { "label column" } else { "column" };
-        match name {
-            Some(name) => format!("{role} {}", shown(name.as_bytes())),
-            None => format!("{role} {}", field + 1),
+        let column = name.map_or_else(|| (field + 1).to_string(), |name| shown(name.as_bytes()));
+        match self.label == Some(field) {
+            true if complaint.ends_with("not a number") => {
+                format!("label column {column}: {complaint}; write classes as numbers")
+            }
+            true => format!("label column {column}: {complaint}"),
+            false => format!("column {column}: {complaint}"),
         }
     }
 }
@@ -263,7 +264,7 @@ fn for_each_quoted_field(
             written += more;
         }
         let ReadFieldResult::Field { record_end } = outcome else {
-            let message = "a quoted field does not end on its line: close the quote, or take the line break out";
+            let message = "a quoted field does not end on its line: close it, or take the line break out";
             return ControlFlow::Break((start, message.into()));
         };
         visit(number, start, field[..written].trim_ascii())?;

@@ -6,22 +6,28 @@ mod builder;
 mod cache;
 mod cells;
 mod csv;
+mod describe;
 mod label;
 mod libsvm;
 mod matrix;
 mod number;
 mod read;
 mod source;
+mod standardise;
+mod synth;
 mod vector;
 
 pub use buffer::Buffer;
 pub use builder::Builder;
 pub use cache::write_cache;
+pub use describe::{Spread, Summary, Targets};
 pub use label::Label;
 pub use libsvm::write_libsvm;
 pub(crate) use matrix::with_rows;
 pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
+pub use standardise::{Scaling, standardise};
+pub use synth::{Entries, Planted, Synth, Task};
 
 /// Rows with their targets, as read: labels are still the file's own numbers.
 #[derive(Clone, Debug)]

@@ -74,7 +74,7 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
         },
     };
     if dataset.targets.is_empty() {
-        return Err(Error::file(name, "has no rows: every line is blank or a comment"));
+        return Err(Error::file(name, "has no rows: give a file with at least one"));
     }
     if let Some(n_cols) = options.n_cols {
         dataset.widen(n_cols);
