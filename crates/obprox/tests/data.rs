@@ -73,7 +73,8 @@ fn libsvm_errors_say_where_and_what() {
         ("1 1:1\n-1 9:1 7:1", "2:8: index 7 comes after 9: indices must rise within a row"),
         ("1 3:1 3:2", "1:7: index 3 is repeated: a row has one value a column"),
         ("1 4294967296:1", "1:3: index 4294967296 is too large: indices go up to 4294967295"),
-        ("1 99999999999999999999:1", "1:3: index 99999999999999999999 is too large: indices go up to 4294967295"),
+        ("1 9999999999999999999:1", "1:3: index 9999999999999999999 is too large: indices go up to 4294967295"),
+        ("1 00000000000000000001:1", "1:3: `00000000000000000001` is too long for an index"),
         ("1 1:nan", "1:3: value of index 1: `nan` is not a finite number: fill it in or drop the row"),
         ("1 1:-Inf", "1:3: value of index 1: `-Inf` is not a finite number: fill it in or drop the row"),
         ("1 1:1e400", "1:3: value of index 1: `1e400` is too large for a double"),
@@ -397,6 +398,22 @@ proptest! {
                 (Err(small), Err(large)) => prop_assert_eq!(small.to_string(), large.to_string()),
                 (small, large) => prop_assert!(false, "{small:?} against {large:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn quotes_change_nothing(rows in prop::collection::vec(prop::collection::vec("[-+]?[0-9]{0,3}[.]?[0-9]{0,9}(e-?[0-9])?[x ]?", 3), 1..5)) {
+        let text = |quote: &str| {
+            let line = |row: &Vec<String>| row.iter().map(|field| format!("{quote}{field}{quote}")).collect::<Vec<_>>().join(",");
+            rows.iter().map(line).collect::<Vec<_>>().join("\n")
+        };
+        let options = ReadOptions { header: Some(false), ..csv() };
+        match (parse_with(text(""), &options), parse_with(text("\""), &options)) {
+            (Ok(plain), Ok(quoted)) => prop_assert!(identity(&plain) == identity(&quoted)),
+            (Err(Error::Parse { line, message, .. }), Err(Error::Parse { line: same, message: alike, .. })) => {
+                prop_assert_eq!((line, message), (same, alike));
+            }
+            (plain, quoted) => prop_assert!(false, "{plain:?} against {quoted:?}"),
         }
     }
 
