@@ -9,31 +9,36 @@ const POWERS: [f64; 23] = [
     1e21, 1e22,
 ];
 
+/// So many decimal digits always fit a `u64`.
+pub(super) const MOST_DIGITS: usize = 19;
+
+/// `number` continued by the digits that start at `at`, and where they end. Wraps beyond [`MOST_DIGITS`].
+#[inline]
+pub(super) fn digits(text: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+        number = number.wrapping_mul(10).wrapping_add(digit.into());
+        at += 1;
+    }
+    (number, at)
+}
+
 /// The number at the start of `text` and its length in bytes, or nothing where none starts there. The grammar is that
 /// of `str::parse::<f64>` without the words for NaN and infinity; too large a number comes out infinite.
-#[inline]
+// Always inlined: handing the result back through memory showed in the profile.
+#[inline(always)]
 pub(super) fn scan(text: &[u8]) -> Option<(f64, usize)> {
     let byte = |at: usize| text.get(at).copied().unwrap_or(0);
-    let mut at = usize::from(matches!(byte(0), b'+' | b'-'));
-    let mut mantissa = 0u64;
-    let mut digits = 0;
-    let mut eat_digits = |at: &mut usize| {
-        let start = *at;
-        while byte(*at).is_ascii_digit() {
-            // Wraps beyond 19 digits, where the mantissa is not used any more.
-            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(byte(*at) - b'0'));
-            *at += 1;
-        }
-        digits += *at - start;
-        *at - start
-    };
-    eat_digits(&mut at);
+    let start = usize::from(matches!(byte(0), b'+' | b'-'));
+    let (mut mantissa, mut at) = digits(text, start, 0);
+    let mut n_digits = at - start;
     let mut exponent = 0;
     if byte(at) == b'.' {
-        at += 1;
-        exponent = -(eat_digits(&mut at) as i64);
+        let point = at;
+        (mantissa, at) = digits(text, point + 1, mantissa);
+        n_digits += at - point - 1;
+        exponent = -((at - point - 1) as i64);
     }
-    if digits == 0 {
+    if n_digits == 0 {
         return None;
     }
     if matches!(byte(at), b'e' | b'E') {
@@ -43,7 +48,7 @@ pub(super) fn scan(text: &[u8]) -> Option<(f64, usize)> {
     }
     // Mantissa and power of ten are both exact, so the one rounding of the product or quotient is the right one
     // (Clinger 1990).
-    if digits <= 19 && mantissa <= EXACT && exponent.unsigned_abs() <= 22 {
+    if n_digits <= MOST_DIGITS && mantissa <= EXACT && exponent.unsigned_abs() <= 22 {
         let power = POWERS[exponent.unsigned_abs() as usize];
         let size = if exponent < 0 { mantissa as f64 / power } else { mantissa as f64 * power };
         return Some((if text[0] == b'-' { -size } else { size }, at));
