@@ -1,6 +1,6 @@
 //! A stream of text → blocks of whole lines, parsed in parallel while the next block is being read.
 //!
-//! Memory is two blocks of text and what was parsed from one of them, however large the file. What is cut where depends
+//! Memory is two blocks of text and what was parsed from two, however large the file. What is cut where depends
 //! on block size and thread count; the result does not, since parts are handed over in the order of the file.
 
 use std::ops::Range;
@@ -34,25 +34,29 @@ pub(super) fn parse_lines<P: Send>(
     block_size: usize,
     lines_before: u64,
     parse: impl Fn(&[u8]) -> std::result::Result<P, Flaw> + Sync,
-    mut take: impl FnMut(P) -> Result<()>,
+    mut take: impl FnMut(P) + Send,
 ) -> Result<()> {
     let name = source.name.clone();
     let mut lines = lines_before;
+    let mut parts: Vec<P> = Vec::new();
     let mut blocks = Blocks::read(source, block_size.max(1));
     while let Some(block) = blocks.next() {
         let text = block?;
         let pieces = cut(text);
-        let parts: Vec<_> = pieces.par_iter().map(|piece| parse(&text[piece.clone()])).collect();
-        for (piece, part) in pieces.iter().zip(parts) {
-            take(part.map_err(|flaw| Error::Parse {
+        let parse_all = || pieces.par_iter().map(|piece| parse(&text[piece.clone()])).collect::<Vec<_>>();
+        // Taking the last block's parts is serial work, mostly of the memory: worth doing beside the parsing.
+        let (parsed, ()) = rayon::join(parse_all, || parts.drain(..).for_each(&mut take));
+        for (piece, part) in pieces.iter().zip(parsed) {
+            parts.push(part.map_err(|flaw| Error::Parse {
                 file: name.clone(),
                 line: lines + count_lines(&text[..piece.start]) + flaw.line + 1,
                 column: flaw.column as u64 + 1,
                 message: flaw.message,
-            })?)?;
+            })?);
         }
         lines += count_lines(text);
     }
+    parts.into_iter().for_each(take);
     Ok(())
 }
 

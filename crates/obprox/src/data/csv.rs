@@ -19,22 +19,17 @@ use crate::{Error, Result};
 /// Reads a whole stream.
 pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset> {
     let layout = Layout::find(&mut source, options)?;
-    let n_cols = layout.n_features().max(options.n_cols.unwrap_or(0));
+    let n_features = layout.n_features();
     let mut table = Table::Unknown;
     let mut targets = Vec::new();
     let parse = |text: &[u8]| layout.parse(text);
     parse_lines(source, options.block, layout.lines_before, parse, |part| {
         targets.extend_from_slice(&part.targets);
-        table.append(part, layout.n_features(), n_cols);
-        Ok(())
+        table.append(part.cells, n_features);
     })?;
     targets.shrink_to_fit();
-    let matrix = table.finish(targets.len(), n_cols).in_fewest_bytes();
-    let names = layout.names.map(|mut names| {
-        names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
-        names
-    });
-    Ok(Dataset { names, ..Dataset::new(matrix, targets) })
+    let matrix = table.finish(targets.len(), n_features).in_fewest_bytes();
+    Ok(Dataset { names: layout.names, ..Dataset::new(matrix, targets) })
 }
 
 /// What the first lines tell of all the others.
@@ -64,18 +59,17 @@ enum Table {
 }
 
 impl Table {
-    fn append(&mut self, part: Part, n_features: usize, n_cols: usize) {
+    fn append(&mut self, part: Cells, n_cols: usize) {
         if let Self::Unknown = self {
-            let mostly_zero = 2 * part.cells.nnz() < part.cells.len();
-            match mostly_zero || n_cols > n_features {
-                true => *self = Self::Sparse(Builder::default()),
-                false => *self = Self::Dense(Cells::default()),
-            }
+            *self = match 2 * part.nnz() < part.len() {
+                true => Self::Sparse(Builder::default()),
+                false => Self::Dense(Cells::default()),
+            };
         }
         match self {
             Self::Unknown => unreachable!("decided above"),
-            Self::Dense(cells) => cells.append(part.cells),
-            Self::Sparse(builder) => part.cells.push_rows(n_features, builder),
+            Self::Dense(cells) => cells.append(part),
+            Self::Sparse(builder) => part.push_rows(n_cols, builder),
         }
     }
 
@@ -158,16 +152,14 @@ impl Layout {
         }
         let mut target = f64::NAN;
         let mut n_fields = 0;
-        for_each_field(line, self.separator, |number, column, field| {
+        for_each_number(line, self.separator, |number, column, value| {
             n_fields = number + 1;
-            match number::parse(field) {
+            match value {
                 _ if n_fields > self.n_fields => {
                     let message = format!("one field too many: the first line has {}", self.n_fields);
                     return ControlFlow::Break((column, message));
                 }
-                Err(complaint) => {
-                    return ControlFlow::Break((column, format!("{}: {complaint}", self.describe(number))));
-                }
+                Err(complaint) => return ControlFlow::Break((column, self.complain(number, &complaint))),
                 Ok(value) if Some(number) == self.label => target = value,
                 Ok(value) => part.cells.push(value),
             }
@@ -181,18 +173,21 @@ impl Layout {
         ControlFlow::Continue(())
     }
 
-    /// A column as the user knows it.
+    /// What is wrong with a field, its column named as the user knows it.
     #[cold]
-    fn describe(&self, field: usize) -> String {
+    fn complain(&self, field: usize, complaint: &str) -> String {
         let name = match (&self.names, &self.label_name, self.label) {
             (_, Some(name), Some(label)) if label == field => Some(name),
             (Some(names), ..) => names.get(field - usize::from(self.label.is_some_and(|label| label < field))),
             _ => None,
         };
-        let role = if self.label == Some(field) { "label column" } else { "column" };
-        match name {
-            Some(name) => format!("{role} {}", shown(name.as_bytes())),
-            None => format!("{role} {}", field + 1),
+        let column = name.map_or_else(|| (field + 1).to_string(), |name| shown(name.as_bytes()));
+        match self.label == Some(field) {
+            true if complaint.ends_with("not a number") => {
+                format!("label column {column}: {complaint}; write classes as numbers")
+            }
+            true => format!("label column {column}: {complaint}"),
+            false => format!("column {column}: {complaint}"),
         }
     }
 }
@@ -252,6 +247,33 @@ fn for_each_field(
     ControlFlow::Continue(())
 }
 
+/// The same with the number that each field is, or what is wrong with it.
+fn for_each_number(
+    line: &[u8],
+    separator: u8,
+    mut visit: impl FnMut(usize, usize, std::result::Result<f64, String>) -> ControlFlow<(usize, String)>,
+) -> ControlFlow<(usize, String)> {
+    let is_plain = memchr(b'"', line).is_none();
+    let mut start = 0;
+    let mut n_read = 0;
+    // Most fields are a number and nothing else: no need to look for their end first.
+    while is_plain
+        && let Some((value, len)) = line.get(start..).and_then(number::scan)
+        && value.is_finite()
+        && line.get(start + len).is_none_or(|&byte| byte == separator)
+    {
+        visit(n_read, start, Ok(value))?;
+        n_read += 1;
+        start += len + 1;
+    }
+    if start > line.len() {
+        return ControlFlow::Continue(());
+    }
+    for_each_field(&line[start..], separator, |number, column, field| {
+        visit(n_read + number, start + column, number::parse(field))
+    })
+}
+
 fn for_each_quoted_field(
     line: &[u8],
     separator: u8,
@@ -269,7 +291,7 @@ fn for_each_quoted_field(
             written += more;
         }
         let ReadFieldResult::Field { record_end } = outcome else {
-            let message = "a quoted field does not end on its line: close the quote, or take the line break out";
+            let message = "a quoted field does not end on its line: close it, or take the line break out";
             return ControlFlow::Break((start, message.into()));
         };
         visit(number, start, field[..written].trim_ascii())?;

@@ -4,8 +4,10 @@
 //! count from 1 in the file and from 0 inside.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use memchr::memchr;
+use rayon::prelude::*;
 
 use super::blocks::{Flaw, parse_lines};
 use super::number::{self, shown};
@@ -14,31 +16,53 @@ use super::{Builder, Dataset};
 use crate::Result;
 
 /// Reads a whole stream.
-pub(super) fn read(source: Source, block_size: usize, n_cols: Option<usize>) -> Result<Dataset> {
+pub(super) fn read(source: Source, block_size: usize) -> Result<Dataset> {
     let mut all = Part::default();
     parse_lines(source, block_size, 0, parse, |part| {
         all.builder.append(part.builder);
         all.targets.extend_from_slice(&part.targets);
-        Ok(())
     })?;
     all.targets.shrink_to_fit();
-    Ok(Dataset::new(all.builder.finish(n_cols), all.targets))
+    Ok(Dataset::new(all.builder.finish(None), all.targets))
 }
 
 /// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so.
 pub fn write_libsvm(dataset: &Dataset, out: &mut dyn Write) -> io::Result<()> {
-    for (row, target) in dataset.targets.iter().enumerate() {
-        write!(out, "{target}")?;
-        let mut outcome = Ok(());
-        dataset.matrix.for_each(row, |column, value| {
-            if value != 0.0 && outcome.is_ok() {
-                outcome = write!(out, " {}:{value}", column as u64 + 1);
-            }
-        });
-        outcome?;
-        out.write_all(b"\n")?;
+    const ROWS_A_PIECE: usize = 1024;
+    const PIECES: usize = 16;
+    let n_rows = dataset.targets.len();
+    for first in (0..n_rows).step_by(ROWS_A_PIECE * PIECES) {
+        let starts = (first..n_rows).step_by(ROWS_A_PIECE).take(PIECES).collect::<Vec<_>>();
+        let piece = |&start: &usize| format_rows(dataset, start..n_rows.min(start + ROWS_A_PIECE));
+        let pieces: Vec<_> = starts.par_iter().map(piece).collect();
+        pieces.iter().try_for_each(|piece| out.write_all(piece))?;
     }
     Ok(())
+}
+
+fn format_rows(dataset: &Dataset, rows: Range<usize>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for row in rows {
+        format_number(dataset.targets[row], &mut text);
+        dataset.matrix.for_each(row, |column, value| {
+            if value != 0.0 {
+                text.push(b' ');
+                text.extend_from_slice(itoa::Buffer::new().format(column as u64 + 1).as_bytes());
+                text.push(b':');
+                format_number(value, &mut text);
+            }
+        });
+        text.push(b'\n');
+    }
+    text
+}
+
+fn format_number(value: f64, text: &mut Vec<u8>) {
+    let whole = value as i32;
+    match f64::from(whole).to_bits() == value.to_bits() {
+        true => text.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes()),
+        false => text.extend_from_slice(zmij::Buffer::new().format(value).as_bytes()),
+    }
 }
 
 /// The rows of a piece of text.
@@ -125,14 +149,8 @@ fn ends_at(text: &[u8], at: usize) -> bool {
 /// `index:value` at the start of `text`, and its length; nothing where anything is wrong with it.
 #[inline]
 fn scan_feature(text: &[u8], previous: u32) -> Option<(u32, f64, usize)> {
-    let mut index = 0u64;
-    let mut len = 0;
-    while let Some(digit) = text.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-        // Stops growing once it is too large, so that no number of digits can wrap it round.
-        index = if index > u64::from(u32::MAX) { index } else { 10 * index + u64::from(digit) };
-        len += 1;
-    }
-    if len == 0 || text.get(len) != Some(&b':') {
+    let (index, len) = number::digits(text, 0, 0);
+    if len == 0 || len > number::MOST_DIGITS || text.get(len) != Some(&b':') {
         return None;
     }
     let index = u32::try_from(index).ok().filter(|&index| index > previous)?;
@@ -168,6 +186,7 @@ fn complain_of_feature(feature: &[u8], previous: u32) -> String {
     }
     let digits = String::from_utf8_lossy(index);
     match digits.parse::<u32>() {
+        _ if index.len() > number::MOST_DIGITS => format!("{} is too long for an index", shown(index)),
         Err(_) => format!("index {} is too large: indices go up to {}", digits.trim_start_matches('0'), u32::MAX),
         Ok(0) => "index 0: LIBSVM indices start at 1".into(),
         Ok(index) if index == previous => format!("index {index} is repeated: a row has one value a column"),

@@ -324,14 +324,24 @@ impl Matrix {
     /// Builds from a dense row-major array; stored sparse where that takes fewer bytes.
     pub fn from_dense(n_rows: usize, n_cols: usize, values: &[f64]) -> Self {
         assert_eq!(values.len(), n_rows * n_cols, "a dense array has n_rows × n_cols values");
-        let mut builder = super::builder::Builder::default();
-        for row in 0..n_rows {
-            for column in 0..n_cols {
-                builder.push(column as u32, values[row * n_cols + column]);
-            }
-            builder.end_row();
+        let mut cells = super::cells::Cells::default();
+        values.iter().for_each(|&value| cells.push(value));
+        cells.finish(n_rows, n_cols).in_fewest_bytes()
+    }
+
+    /// The same rows with at least `n_cols` columns; the new ones are empty.
+    pub fn widened(mut self, n_cols: usize) -> Self {
+        if n_cols <= self.n_cols() {
+            return self;
         }
-        builder.finish(Some(n_cols)).in_fewest_bytes()
+        match &mut self {
+            Self::Ones(rows) => rows.n_cols = n_cols,
+            Self::Sparse32(rows) => rows.n_cols = n_cols,
+            Self::Sparse64(rows) => rows.n_cols = n_cols,
+            Self::Dense32(rows) => return sparse(rows).widened(n_cols).in_fewest_bytes(),
+            Self::Dense64(rows) => return sparse(rows).widened(n_cols).in_fewest_bytes(),
+        }
+        self
     }
 
     /// The same rows sparse or dense, whichever takes fewer bytes; ones stay ones.
@@ -354,25 +364,27 @@ impl Matrix {
             }
             Some(Dense::new(n_rows, n_cols, values.into()))
         }
-        fn sparse<V: Value<Array = Buffer<V>> + Pod + PartialEq + Into<f64>>(dense: &Dense<V>) -> Option<Matrix> {
+        fn sparse_if_smaller<V: Value<Array = Buffer<V>> + Pod + Into<f64>>(dense: &Dense<V>) -> Option<Matrix> {
             let values = dense.values.iter().map(|&value| value.into()).filter(|&value| value != 0.0);
             let (nnz, ones) = values.fold((0, true), |(nnz, ones), value: f64| (nnz + 1, ones && value == 1.0));
-            if !ones && dense_is_smaller::<V>(dense.n_rows, dense.n_cols, nnz) {
-                return None;
-            }
-            let mut builder = super::builder::Builder::default();
-            for row in 0..dense.n_rows {
-                dense.for_each(row, |column, value| builder.push(column as u32, value));
-                builder.end_row();
-            }
-            Some(builder.finish(Some(dense.n_cols)))
+            (ones || !dense_is_smaller::<V>(dense.n_rows, dense.n_cols, nnz)).then(|| sparse(dense))
         }
         match self {
             Self::Ones(_) => self,
             Self::Sparse32(csr) => dense(&csr).map_or(Self::Sparse32(csr), Self::Dense32),
             Self::Sparse64(csr) => dense(&csr).map_or(Self::Sparse64(csr), Self::Dense64),
-            Self::Dense32(rows) => sparse(&rows).unwrap_or(Self::Dense32(rows)),
-            Self::Dense64(rows) => sparse(&rows).unwrap_or(Self::Dense64(rows)),
+            Self::Dense32(rows) => sparse_if_smaller(&rows).unwrap_or(Self::Dense32(rows)),
+            Self::Dense64(rows) => sparse_if_smaller(&rows).unwrap_or(Self::Dense64(rows)),
         }
     }
+}
+
+/// Any rows as sparse ones.
+fn sparse(rows: &impl Rows) -> Matrix {
+    let mut builder = super::builder::Builder::default();
+    for row in 0..rows.n_rows() {
+        rows.for_each(row, |column, value| builder.push(column as u32, value));
+        builder.end_row();
+    }
+    builder.finish(Some(rows.n_cols()))
 }

@@ -3,23 +3,31 @@
 mod blocks;
 mod buffer;
 mod builder;
+mod cache;
 mod cells;
 mod csv;
+mod describe;
 mod label;
 mod libsvm;
 mod matrix;
 mod number;
 mod read;
 mod source;
+mod standardise;
+mod synth;
 mod vector;
 
 pub use buffer::Buffer;
 pub use builder::Builder;
+pub use cache::write_cache;
+pub use describe::{Spread, Summary, Targets};
 pub use label::Label;
 pub use libsvm::write_libsvm;
 pub(crate) use matrix::with_rows;
 pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
+pub use standardise::{Scaling, standardise};
+pub use synth::{Entries, Planted, Synth, Task};
 
 /// Rows with their targets, as read: labels are still the file's own numbers.
 #[derive(Clone, Debug)]
@@ -38,16 +46,13 @@ impl Dataset {
         assert_eq!(matrix.n_rows(), targets.len(), "a data set has one target a row");
         Self { matrix, targets, names: None }
     }
-}
 
-/// Placeholder until the real one is merged.
-#[derive(Clone, Debug)]
-pub struct Scaling {}
-impl Scaling {
-    /// Placeholder.
-    pub fn to_original(&self, _weights: &mut [f64], _outputs: usize, _intercept: &mut [f64]) {}
-}
-/// Placeholder.
-pub fn standardise(matrix: &Matrix, _centre: bool) -> (Matrix, Scaling) {
-    (matrix.clone(), Scaling {})
+    /// Makes it at least `n_cols` columns wide; the new columns are empty.
+    pub fn widen(&mut self, n_cols: usize) {
+        let empty = Matrix::from_rows(0, &[]);
+        self.matrix = std::mem::replace(&mut self.matrix, empty).widened(n_cols);
+        if let Some(names) = &mut self.names {
+            names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
+        }
+    }
 }

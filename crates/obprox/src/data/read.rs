@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::source::Source;
-use super::{Dataset, Label, csv, libsvm};
+use super::{Dataset, Label, cache, csv, libsvm, vector};
 use crate::{Error, Result};
 
 /// The formats of data files.
@@ -35,12 +35,12 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, label: Label::default(), header: None, n_cols: None, block: 8 << 20 }
+        Self { format: None, label: Label::default(), header: None, n_cols: None, block: 4 << 20 }
     }
 }
 
 /// Reads a data file: LIBSVM text, CSV or a cache; text may be compressed by gzip, bzip2, xz or zstd. The path `-` is
-/// standard input.
+/// standard input. A cache is mapped into memory: leave its file as it is while the data set lives.
 ///
 /// ```
 /// use obprox::data::{ReadOptions, read};
@@ -65,20 +65,28 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
         return Err(Error::parameter("n_cols", format!("at most {} columns", u32::MAX)));
     }
     let name = source.name.clone();
-    let dataset = match options.format.unwrap_or_else(|| format_of(&source)) {
-        Format::Libsvm => libsvm::read(source, options.block, options.n_cols)?,
+    let mut dataset = match options.format.unwrap_or_else(|| format_of(&source)) {
+        Format::Libsvm => libsvm::read(source, options.block)?,
         Format::Csv => csv::read(source, options)?,
-        Format::Cache => return Err(Error::file(name, "caches are not read yet")),
+        Format::Cache => match path.filter(|_| source.is_plain()) {
+            Some(path) => cache::read(&name, path)?,
+            None => return Err(Error::file(name, "a cache is mapped, not streamed: give it as an uncompressed file")),
+        },
     };
-    let _ = path;
     if dataset.targets.is_empty() {
-        return Err(Error::file(name, "has no rows: every line is blank or a comment"));
+        return Err(Error::file(name, "has no rows: give a file with at least one"));
+    }
+    if let Some(n_cols) = options.n_cols {
+        dataset.widen(n_cols);
     }
     Ok(dataset)
 }
 
 /// By content: the first line that shows one format or the other decides. Where none does, the name.
 fn format_of(source: &Source) -> Format {
+    if source.head().starts_with(cache::MAGIC) {
+        return Format::Cache;
+    }
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     for line in source.head().split(|&byte| byte == b'\n') {
         let line = line.trim_ascii();
@@ -107,5 +115,5 @@ fn looks_like_feature(token: &[u8]) -> bool {
 
 /// Reads one number a line, such as sample weights or penalty weights; may be compressed, blank lines are skipped.
 pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>> {
-    super::vector::read(Source::open(path.as_ref())?)
+    vector::read(Source::open(path.as_ref())?)
 }

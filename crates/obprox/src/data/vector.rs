@@ -12,7 +12,6 @@ pub(super) fn read(source: Source) -> Result<Vec<f64>> {
     let mut all = Vec::new();
     parse_lines(source, BLOCK, 0, parse, |part| {
         all.extend_from_slice(&part);
-        Ok(())
     })?;
     Ok(all)
 }
