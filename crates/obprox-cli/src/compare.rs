@@ -11,7 +11,7 @@ use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
-use crate::show::{self, bold, grid, percent, plural, rough, significant};
+use crate::show::{self, bold, grid, markdown, percent, plural, rough, significant, tight, trimmed};
 use crate::watch::{Bar, interrupt};
 
 /// Run several solvers on one file and show them in one table
@@ -107,6 +107,7 @@ impl Compare {
         if let Some((path, _)) = output {
             check_file("--output", path)?;
             check_distinct(&[("DATA", Some(&self.data)), ("--output", Some(path))])?;
+            check_distinct(&[("--test", self.test.as_deref()), ("--output", Some(path))])?;
         }
         self.reading.start_threads()?;
         interrupt::listen()?;
@@ -148,7 +149,7 @@ impl Compare {
         compare_runtimes(&mut rows);
         if !self.quiet {
             let mut page = title(&shown(&self.data), &problem);
-            page += &table(&rows, true).trim_fmt();
+            page += &tight(table(&rows, true));
             page += &format!("\n{LEGEND}\n");
             if let Some((path, _)) = output {
                 page += &format!("\ntable written to {}\n", path.display());
@@ -164,7 +165,7 @@ impl Compare {
     }
 }
 
-const LEGEND: &str = "* the best of its column; gap is relative to F, time to the fastest solver";
+const LEGEND: &str = "* the best of its column; gap is relative to F, rel. is time against the fastest";
 
 impl Row {
     fn new(method: Method, fit: &Fit, test_score: Option<f64>) -> Self {
@@ -201,15 +202,15 @@ fn title(data: &str, problem: &Problem) -> String {
         plural(problem.n_rows() as u64, "row"),
         plural(problem.n_features() as u64, "feature"),
         problem.loss().name(),
-        significant(lambda),
-        significant(lambda / max)
+        trimmed(lambda),
+        trimmed(lambda / max)
     )
 }
 
 /// The table for people; `marked` sets a star at the best of each column.
 fn table(rows: &[Row], marked: bool) -> comfy_table::Table {
     let has_test = rows.iter().any(|row| row.test_score.is_some());
-    let mut header = vec!["solver", "F", "f", "density", "nonzeros", "gap", "seconds", "time"];
+    let mut header = vec!["solver", "F", "f", "density", "nnz", "gap", "sec", "rel."];
     header.extend(has_test.then_some("test"));
     // What each column is judged by; smaller is better.
     let best =
@@ -225,7 +226,7 @@ fn table(rows: &[Row], marked: bool) -> comfy_table::Table {
             format!("{}{diverged}", row.solver),
             cell(significant(row.objective), |row| row.objective),
             cell(significant(row.f), |row| row.f),
-            cell(percent(row.density), |row| row.density),
+            cell(percent(row.density).replace(' ', ""), |row| row.density),
             cell(row.nnz.to_string(), |row| row.nnz as f64),
             cell(row.relative_gap.map_or("–".into(), rough), |row| row.relative_gap.unwrap_or(f64::NAN)),
             cell(format!("{:.3}", row.seconds), |row| row.seconds),
@@ -253,7 +254,7 @@ fn write(path: &Path, format: FileFormat, rows: &[Row]) -> Result<(), Failure> {
     let text = match format {
         FileFormat::Csv => csv(rows),
         FileFormat::Json => serde_json::to_string_pretty(rows).expect("rows are plain data"),
-        FileFormat::Markdown => table(rows, false).load_style(comfy_table::presets::ASCII_MARKDOWN).to_string(),
+        FileFormat::Markdown => markdown(table(rows, false)),
     };
     Ok(write_whole(path, |out| writeln!(out, "{}", text.trim_end()))?)
 }

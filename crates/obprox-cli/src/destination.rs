@@ -60,10 +60,10 @@ pub fn check_directory(flag: &str, directory: &Path) -> Result<(), Failure> {
 /// Refuses two flags that name one file: the second would destroy the first.
 pub fn check_distinct(paths: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     let named = paths.iter().filter_map(|(flag, path)| path.map(|path| (*flag, path)));
-    let real: Vec<(&str, PathBuf)> = named.map(|(flag, path)| (flag, resolved(path))).collect();
-    for (at, (second, path)) in real.iter().enumerate() {
-        if let Some((first, _)) = real[..at].iter().find(|(_, other)| other == path) {
-            return Err(refused(second, path, &format!("is the same file as {first}: it would be overwritten")));
+    let real: Vec<(&str, &Path, PathBuf)> = named.map(|(flag, path)| (flag, path, resolved(path))).collect();
+    for (at, (second, path, place)) in real.iter().enumerate() {
+        if let Some((first, ..)) = real[..at].iter().find(|(.., other)| other == place) {
+            return Err(refused(second, path, &format!("is the same file as {first}, which it would overwrite")));
         }
     }
     Ok(())

@@ -75,7 +75,8 @@ fn flag(parameter: &str) -> String {
         "feature weights" => "--feature-weights".into(),
         "class weights" => "--class-weight".into(),
         "n_cols" => "--features".into(),
-        name => format!("--{name}"),
+        "classes" => "--task".into(),
+        name => format!("--{}", name.replace('_', "-")),
     }
 }
 

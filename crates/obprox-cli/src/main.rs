@@ -5,6 +5,7 @@
 
 mod compare;
 mod completions;
+mod data;
 mod destination;
 mod eval;
 mod failure;
@@ -32,6 +33,7 @@ Examples:
   obprox fit train.svm --test test.svm --out model.json
   obprox predict model.json new.svm > labels.txt
   obprox compare train.svm --lambda 0.1max
+  obprox data inspect train.svm
   obprox help fit                    every flag of a subcommand";
 
 #[derive(Subcommand)]
@@ -44,6 +46,8 @@ enum Command {
     Eval(eval::Eval),
     /// Run several solvers on one file and show them in one table
     Compare(Box<compare::Compare>),
+    /// Look at data files, convert and generate them
+    Data(data::Data),
     /// Print a completion script for your shell
     Completions(completions::Completions),
 }
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         Command::Predict(predict) => predict.run(),
         Command::Eval(eval) => eval.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Data(data) => data.run(),
         Command::Completions(completions) => completions.run(),
     });
     match outcome {

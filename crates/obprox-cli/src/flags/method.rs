@@ -7,7 +7,7 @@ use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Switch, Unit};
 use obprox::{Method, Settings};
 
-use super::{count, not_negative, number, positive};
+use super::{count, not_negative, number, positive, whole};
 use crate::failure::Failure;
 
 /// The flags of every subcommand that trains.
@@ -35,7 +35,7 @@ pub struct MethodFlags {
     decay: Option<f64>,
 
     /// N_P, Prox-SG epochs before Orthant [default: 5; obproxsg-plus 15]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     np: Option<u64>,
 
     /// N_O, Orthant epochs before Prox-SG again, or inf [default: 5; obproxsg-plus inf]
@@ -60,7 +60,7 @@ pub struct MethodFlags {
     tol: f64,
 
     /// The seed that decides the batches
-    #[arg(long, value_name = "SEED", default_value = "0", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SEED", default_value = "0", value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
 
     /// Compute F and the certificates every so many epochs; at the end always
@@ -202,12 +202,13 @@ fn parse_rounds(text: &str) -> Result<Rounds, String> {
 }
 
 fn parse_switch(text: &str) -> Result<SwitchRule, String> {
+    let target = |value| number(value).map_err(|why| format!("what is to be reached {why}"));
     Ok(match text.split_once(':').unwrap_or((text, "")) {
         ("epochs", "") => SwitchRule::Counted(Unit::Epochs),
         ("iterations", "") => SwitchRule::Counted(Unit::Iterations),
         ("adaptive", "") => SwitchRule::Measured(Switch::Adaptive),
-        ("objective", value) => SwitchRule::Measured(Switch::Objective(number(value)?)),
-        ("score", value) => SwitchRule::Measured(Switch::Score(number(value)?)),
+        ("objective", value) => SwitchRule::Measured(Switch::Objective(target(value)?)),
+        ("score", value) => SwitchRule::Measured(Switch::Score(target(value)?)),
         _ => return Err("must be epochs, iterations, adaptive, objective:VALUE or score:VALUE".into()),
     })
 }

@@ -20,6 +20,11 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     if value >= 0.0 { Ok(value) } else { Err("must not be negative".into()) }
 }
 
+/// A whole number of at least 0.
+pub fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a whole number, not negative".into())
+}
+
 /// A whole number of at least 1.
 pub fn count(text: &str) -> Result<u64, String> {
     match text.parse() {
@@ -47,7 +52,8 @@ mod tests {
         assert!(["0", "-1", "nan", "inf", "", "x"].iter().all(|text| positive(text).is_err()));
         assert_eq!(not_negative("0"), Ok(0.0));
         assert!(not_negative("-1e-9").is_err());
-        assert_eq!(count("7"), Ok(7));
+        assert_eq!((count("7"), whole("0")), (Ok(7), Ok(0)));
+        assert!(["-1", "1.5", "18446744073709551616"].iter().all(|text| whole(text).is_err()));
         assert!(["0", "-1", "1.5", ""].iter().all(|text| count(text).is_err()));
     }
 }

@@ -27,7 +27,7 @@ pub struct ProblemFlags {
     huber_delta: Option<f64>,
 
     /// λ, the weight of ‖x‖₁: 1/N, a share of λ_max such as 0.1max, or a number
-    #[arg(long, value_name = "LAMBDA", default_value = "1/N", value_parser = parse_lambda, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LAMBDA", default_value = "1/N", value_parser = parse_lambda, allow_hyphen_values = true)]
     lambda: Lambda,
 
     /// λ₂, the weight of ½‖x‖₂² (elastic net)

@@ -3,7 +3,7 @@
 use obprox::metrics::Metrics;
 use obprox::{Fit, Model, Problem, Settings, Status};
 
-use super::{bold, metrics, pairs, percent, plural, rough, seconds, significant};
+use super::{bold, metrics, pairs, percent, plural, rough, seconds, significant, trimmed};
 
 /// So many of the largest weights are shown.
 const WEIGHTS: usize = 10;
@@ -67,18 +67,17 @@ fn figures(problem: &Problem, fit: &Fit) -> String {
         }
     };
     let l2 = problem.regularization().l2;
-    let objective = if l2 > 0.0 { "F = f + λ‖x‖₁ + λ₂…" } else { "F = f + λ‖x‖₁" };
     let ratio = problem.lambda() / problem.lambda_max();
     let mut rows = vec![
-        (objective, bold(&significant(certificate.objective))),
-        ("f, mean loss", significant(certificate.loss)),
+        ("objective F", bold(&significant(certificate.objective))),
+        ("mean loss f", significant(certificate.loss)),
         ("‖x‖₁", significant(certificate.l1)),
         ("nonzeros", format!("{} of {of}", certificate.nnz)),
         ("density", format!("{}{}", percent(certificate.density), intercept_words(problem))),
-        ("λ", format!("{} = {} λ_max", significant(problem.lambda()), significant(ratio))),
+        ("λ", format!("{} = {} λ_max", trimmed(problem.lambda()), trimmed(ratio))),
     ];
     if l2 > 0.0 {
-        rows.push(("λ₂", significant(l2)));
+        rows.push(("λ₂", trimmed(l2)));
     }
     rows.push(("duality gap", gap));
     rows.push(("KKT distance", rough(certificate.kkt)));
@@ -100,7 +99,7 @@ pub fn in_words(fit: &Fit, settings: &Settings) -> String {
     let reached = format!("{measure} {}", rough(value));
     match fit.status {
         Status::Converged => {
-            format!("converged after {epochs}: {reached}, the optimum to {}", rough(settings.tolerance))
+            format!("converged after {epochs}: {reached}, within the tolerance of {:e}", settings.tolerance)
         }
         Status::MaxEpochs => format!("stopped after {epochs}: {reached}, the optimum is not certified"),
         Status::Stopped => format!("interrupted after {epochs}: {reached}, the optimum is not certified"),
@@ -124,9 +123,14 @@ fn largest_weights(model: &Model) -> String {
             1 => String::new(),
             _ => format!("  class {}", model.labels[output]),
         };
-        (name(model, feature), format!("{:>12}{class}", format!("{value:+.5}")))
+        (name(model, feature), format!("{:>12}{class}", signed(value)))
     });
     format!("\n{}\n{}", bold(&title), pairs(rows))
+}
+
+fn signed(value: f64) -> String {
+    let sign = if value > 0.0 { "+" } else { "" };
+    sign.to_owned() + &significant(value)
 }
 
 /// A feature's name, or its number as LIBSVM files count.

@@ -2,7 +2,7 @@
 
 use obprox::metrics::Metrics;
 
-use super::{grid, pairs, percent, significant};
+use super::{grid, pairs, percent, significant, tight};
 
 /// Confusion matrices larger than this fill screens and tell nothing.
 const MOST_CLASSES: usize = 10;
@@ -47,5 +47,5 @@ fn confusion_matrix(labels: &[f64], confusion: &[Vec<usize>]) -> String {
     let rows = labels.iter().zip(confusion);
     let rows =
         rows.map(|(label, row)| std::iter::once(label.to_string()).chain(row.iter().map(usize::to_string)).collect());
-    grid(header.collect(), rows.collect()).trim_fmt() + "\n"
+    tight(grid(header.collect(), rows.collect()))
 }

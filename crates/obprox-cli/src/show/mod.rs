@@ -10,7 +10,7 @@ use anstyle::Style;
 
 pub use fit::{Outcome, fit};
 pub use metrics::metrics;
-pub use table::{grid, pairs};
+pub use table::{grid, markdown, pairs, tight};
 
 use crate::failure::Failure;
 
@@ -54,9 +54,23 @@ pub fn significant(value: f64) -> String {
     }
 }
 
+/// The same without the zeros at the end, for numbers that someone chose.
+pub fn trimmed(value: f64) -> String {
+    let text = significant(value);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
 /// The size of an error: two significant digits.
 pub fn rough(value: f64) -> String {
-    if value == 0.0 { "0".into() } else { format!("{value:.1e}") }
+    match value {
+        0.0 => "0".into(),
+        _ if (0.095..0.995).contains(&value) => format!("{value:.2}"),
+        _ if (0.995..99.5).contains(&value) => format!("{value:.1}"),
+        _ => format!("{value:.1e}"),
+    }
 }
 
 /// A share: never rounded to 0 or 100 % where it is neither.
@@ -104,7 +118,8 @@ mod tests {
         assert_eq!(significant(12345.678), "12345.7");
         assert_eq!(significant(3.0712e-5), "3.0712e-5");
         assert_eq!(significant(0.0), "0");
-        assert_eq!(rough(0.0234), "2.3e-2");
+        assert_eq!([0.0234, 0.96, 1.0, 15.3, 1234.0].map(rough), ["2.3e-2", "0.96", "1.0", "15.3", "1.2e3"]);
+        assert_eq!([0.1, 1.0, 0.0, 3e-5, 1500000.0].map(trimmed), ["0.1", "1", "0", "3.0000e-5", "1.5000e6"]);
         assert_eq!(percent(0.6210), "62.10 %");
         assert_eq!(percent(0.999999), "99.99 %");
         assert_eq!(percent(1.0), "100 %");

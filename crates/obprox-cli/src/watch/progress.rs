@@ -63,7 +63,7 @@ impl Observer for Bar {
     fn step(&mut self, progress: &Progress) -> Control {
         // Steps can be shorter than a microsecond; drawing at each would cost more than training.
         let stride = (progress.steps / 64).max(1);
-        if !self.bar.is_hidden() && (progress.step % stride == 0 || progress.step == progress.steps) {
+        if !self.bar.is_hidden() && (progress.step.is_multiple_of(stride) || progress.step == progress.steps) {
             let done = (progress.epoch - 1) * progress.steps + progress.step;
             if self.bar.length() == Some(0) {
                 // Epochs of an earlier run must not count for the time that is left.
