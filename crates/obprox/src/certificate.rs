@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::pass;
-use crate::penalty::Term;
+use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
 /// What is known about a point.

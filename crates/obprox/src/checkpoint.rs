@@ -203,6 +203,16 @@ pub(crate) fn write_array<T: Pod>(out: &mut dyn Write, values: &[T]) -> io::Resu
     out.write_all(bytemuck::cast_slice(values))
 }
 
+/// Reads an array of just this length.
+pub(crate) fn read_exactly<T: Pod>(input: &mut dyn Read, values: &mut [T]) -> io::Result<()> {
+    let mut len = [0; 8];
+    input.read_exact(&mut len)?;
+    if u64::from_le_bytes(len) != values.len() as u64 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "an array is not as long as it must be"));
+    }
+    input.read_exact(bytemuck::cast_slice_mut(values))
+}
+
 /// Reads an array of at most `most` values.
 pub(crate) fn read_array<T: Pod>(input: &mut dyn Read, most: usize) -> io::Result<Vec<T>> {
     let mut len = [0; 8];

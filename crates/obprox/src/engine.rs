@@ -1,23 +1,33 @@
 //! One engine runs every rule over the nonzeros of a batch.
 //!
 //! The cost of a step follows the nonzeros of its batch, never n: a coordinate that the batch does not mention is not
-//! looked at, and [`Rule::value`] tells later what it has become meanwhile. All that a coordinate needs sits together
-//! in one [`Slot`], so touching it costs one cache line.
+//! looked at, and [`Rule::value`] tells later what it has become meanwhile. A step
+//!
+//! 1. copies the rows of the batch one after the other and numbers their features 0, 1, … as they are met (`mark`
+//!    remembers the number, 4 bytes a feature);
+//! 2. fetches each feature's weight once, into an array so small that it stays in the cache;
+//! 3. runs margins, losses and gradient on that array;
+//! 4. gives each coordinate its gradient.
+//!
+//! So the large arrays are visited once a nonzero (the mark) and twice a distinct feature (the coordinate, all of whose
+//! parts share a cache line). Where a batch mentions most features anyway, numbering them gains nothing: every
+//! coordinate then takes part in every step, those without gradient with gradient zero, which is the same step.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 
-use crate::checkpoint::{read_array, write_array};
-use crate::data::{Rows, with_rows};
+use crate::checkpoint::{read_array, read_exactly, write_array};
+use crate::data::{Gathered, Matrix};
+use crate::huge::Huge;
 use crate::method::{Clock, Rule};
 use crate::pass;
-use crate::penalty::{L1, Penalty, with_penalty};
+use crate::penalty::{L1, Penalty, Term};
 use crate::problem::{Point, Problem};
 use crate::switch::Phase;
 
-/// An engine whose rule, penalty, storage and width are hidden: one virtual call a step.
+/// An engine whose rule and penalty are hidden: one virtual call a step.
 pub(crate) trait Stepper {
     /// How far a step of size α takes the penalty's clock.
     fn tick(&self, step_size: f64) -> f64;
@@ -43,69 +53,23 @@ pub(crate) trait Stepper {
 
 /// The engine of a rule for a problem.
 pub(crate) fn engine<'a, R: Rule + 'a>(problem: &'a Problem, rule: R) -> Box<dyn Stepper + 'a> {
-    with_rows!(problem.matrix(), |rows| with_penalty!(problem.regularization(), |penalty| {
-        if problem.outputs() == 1 {
-            Box::new(Engine::new(problem, rows, penalty, rule, Single))
-        } else {
-            Box::new(Engine::new(problem, rows, penalty, rule, Several(problem.outputs())))
-        }
-    }))
-}
-
-/// The number of outputs: a type of its own for one, so that the loop over outputs disappears.
-trait Width: Copy {
-    fn get(self) -> usize;
-}
-
-#[derive(Clone, Copy)]
-struct Single;
-
-#[derive(Clone, Copy)]
-struct Several(usize);
-
-impl Width for Single {
-    #[inline]
-    fn get(self) -> usize {
-        1
-    }
-}
-
-impl Width for Several {
-    #[inline]
-    fn get(self) -> usize {
-        self.0
-    }
-}
-
-/// What a coordinate keeps: the rule's part, and the batch's gradient while a step is under way.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Slot<C> {
-    coord: C,
-    gradient: f64,
-}
-
-/// The gradient of a coordinate that the batch has not mentioned yet: a NaN that no arithmetic yields.
-const UNSEEN: f64 = f64::from_bits(0x7ff8_0b5e_55ed_0001);
-
-impl<C> Slot<C> {
-    fn new(coord: C) -> Self {
-        Self { coord, gradient: UNSEEN }
-    }
+    Box::new(Engine::new(problem, problem.regularization().clone(), rule))
 }
 
 /// Compaction pays where at most this share of the entries is left, and keeps the copy small beside the data.
 const WORTH_COMPACTING: f64 = 0.3;
 
-struct Engine<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> {
+/// The intercept's penalty: none.
+const FREE: L1 = L1 { l1: 0.0 };
+
+struct Engine<'a, R: Rule, P: Penalty> {
     problem: &'a Problem,
-    rule: R,
+    matrix: Cow<'a, Matrix>,
     penalty: P,
-    rows: Cow<'a, S>,
-    width: W,
+    rule: R,
     /// Feature j, output k at j·K + k.
-    slots: Vec<Slot<R::Coord>>,
-    intercept: Vec<Slot<R::Coord>>,
+    coords: Huge<R::Coord>,
+    intercept: Vec<R::Coord>,
     /// The features left after compaction, by their own numbers.
     kept: Option<Vec<u32>>,
     /// ∇ℓ of each row at the anchor.
@@ -113,75 +77,156 @@ struct Engine<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> {
     /// Entries walked in this epoch, and those of them with a weight that was not zero.
     walked: u64,
     live: u64,
-    // Work space of a step.
-    seen: Vec<u32>,
-    margins: Vec<f64>,
-    targets: Vec<f64>,
-    gradients: Vec<f64>,
+    /// The number of a feature in the last batch that mentioned it, counted on from batch to batch.
+    mark: Huge<u32>,
+    /// The first number of the next batch.
+    next_mark: u32,
+    work: Work,
 }
 
-/// The intercept's penalty: none.
-const FREE: L1 = L1 { l1: 0.0 };
+/// The work space of a step.
+#[derive(Default)]
+struct Work {
+    /// The rows of the batch; columns are numbers once they are numbered.
+    rows: Gathered,
+    /// The features of the batch by number.
+    features: Vec<u32>,
+    /// Weights and gradient by number, K each.
+    weights: Vec<f64>,
+    gradient: Vec<f64>,
+    /// By row of the batch, K each.
+    margins: Vec<f64>,
+    pulls: Vec<f64>,
+    targets: Vec<f64>,
+}
 
-impl<'a, R: Rule, P: Penalty, S: Rows + Clone, W: Width> Engine<'a, R, P, S, W> {
-    fn new(problem: &'a Problem, rows: &'a S, penalty: P, rule: R, width: W) -> Self {
-        let slot = Slot::new(R::Coord::default());
-        let intercept = if problem.has_intercept() { width.get() } else { 0 };
+impl Work {
+    /// Adds each row's Σ value·weight to its margins; returns how many entries met a weight that was not zero.
+    fn add_margins(&mut self, width: usize) -> u64 {
+        let Self { rows: Gathered { ends, columns, values }, weights, margins, .. } = self;
+        let (mut start, mut live) = (0, 0);
+        for (&end, margins) in ends.iter().zip(margins.chunks_exact_mut(width)) {
+            let columns = &columns[start..end];
+            if width > 1 {
+                for (at, &column) in columns.iter().enumerate() {
+                    let value = values.get(start + at).copied().unwrap_or(1.0);
+                    let weights = &weights[column as usize * width..(column as usize + 1) * width];
+                    for (margin, x) in margins.iter_mut().zip(weights) {
+                        *margin += value * x;
+                        live += u64::from(*x != 0.0);
+                    }
+                }
+            } else {
+                // In a register: through memory each addition would wait for the store before it.
+                let mut margin = margins[0];
+                let mut add = |value: f64, column: u32| {
+                    let x = weights[column as usize];
+                    margin += value * x;
+                    live += u64::from(x != 0.0);
+                };
+                if values.is_empty() {
+                    columns.iter().for_each(|&column| add(1.0, column));
+                } else {
+                    values[start..end].iter().zip(columns).for_each(|(&value, &column)| add(value, column));
+                }
+                margins[0] = margin;
+            }
+            start = end;
+        }
+        live
+    }
+
+    /// Adds each row's value·pull to the gradient of its features.
+    fn add_gradient(&mut self, width: usize) {
+        let Self { rows: Gathered { ends, columns, values }, gradient, pulls, .. } = self;
+        let mut start = 0;
+        for (&end, pulls) in ends.iter().zip(pulls.chunks_exact(width)) {
+            let columns = &columns[start..end];
+            if width > 1 {
+                for (at, &column) in columns.iter().enumerate() {
+                    let value = values.get(start + at).copied().unwrap_or(1.0);
+                    let gradient = &mut gradient[column as usize * width..(column as usize + 1) * width];
+                    gradient.iter_mut().zip(pulls).for_each(|(sum, pull)| *sum += value * pull);
+                }
+            } else if values.is_empty() {
+                columns.iter().for_each(|&column| gradient[column as usize] += pulls[0]);
+            } else {
+                let entries = values[start..end].iter().zip(columns);
+                entries.for_each(|(&value, &column)| gradient[column as usize] += value * pulls[0]);
+            }
+            start = end;
+        }
+    }
+}
+
+/// Calls `visit(place in the work space, place among the coordinates, feature)` for every coordinate of the features.
+#[inline]
+fn for_each_coord(features: &[u32], width: usize, mut visit: impl FnMut(usize, usize, usize)) {
+    if width == 1 {
+        // A loop this tight keeps many cache misses under way at once.
+        for (number, &feature) in features.iter().enumerate() {
+            visit(number, feature as usize, feature as usize);
+        }
+    } else {
+        for (number, &feature) in features.iter().enumerate() {
+            for output in 0..width {
+                visit(number * width + output, feature as usize * width + output, feature as usize);
+            }
+        }
+    }
+}
+
+impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
+    fn new(problem: &'a Problem, penalty: P, rule: R) -> Self {
+        let outputs = problem.outputs();
         Self {
             problem,
-            rule,
+            matrix: Cow::Borrowed(problem.matrix()),
             penalty,
-            rows: Cow::Borrowed(rows),
-            width,
-            slots: vec![slot; rows.n_cols() * width.get()],
-            intercept: vec![slot; intercept],
+            rule,
+            coords: Huge::zeros(problem.n_features() * outputs),
+            intercept: vec![Zeroable::zeroed(); if problem.has_intercept() { outputs } else { 0 }],
             kept: None,
             anchor: Vec::new(),
             walked: 0,
             live: 0,
-            seen: Vec::new(),
-            margins: Vec::new(),
-            targets: Vec::new(),
-            gradients: Vec::new(),
+            mark: Huge::zeros(0),
+            next_mark: 0,
+            work: Work::default(),
         }
     }
 
-    /// The margins of the batch. Marks each coordinate the first time it is met and lists its feature in `seen`.
-    fn margins(&mut self, batch: &[u32], now: &Clock) {
-        let Self { rule, penalty, rows, width, slots, intercept, seen, margins, live, walked, .. } = self;
-        let (rule, width) = (&*rule, width.get());
-        let entries: usize = batch.iter().map(|&row| rows.row_len(row as usize)).sum();
-        *walked += entries as u64;
-        seen.resize(entries, 0);
-        margins.clear();
-        let mut met = 0;
-        let mut nonzero = 0;
-        for &row in batch {
-            let first = margins.len();
-            margins.extend(intercept.iter().map(|slot| rule.value(&slot.coord, FREE, now)));
-            margins.resize(first + width, 0.0);
-            let margins = &mut margins[first..];
-            rows.for_each(row as usize, |feature, value| {
-                let term = penalty.term(feature);
-                let slots = &mut slots[feature * width..(feature + 1) * width];
-                // Without a branch: whether a coordinate is new in the batch is a coin toss no predictor wins.
-                let new = slots[0].gradient.to_bits() == UNSEEN.to_bits();
-                seen[met] = feature as u32;
-                met += usize::from(new);
-                for (slot, margin) in slots.iter_mut().zip(&mut *margins) {
-                    slot.gradient = if new { 0.0 } else { slot.gradient };
-                    let x = rule.value(&slot.coord, term, now);
-                    nonzero += u64::from(x != 0.0);
-                    *margin += value * x;
-                }
-            });
+    /// Numbers the features of the batch.
+    fn number(&mut self) {
+        let Work { rows, features, .. } = &mut self.work;
+        let (n_cols, entries) = (self.matrix.n_cols(), rows.columns.len());
+        features.clear();
+        if n_cols <= entries {
+            features.extend(0..n_cols as u32);
+            return;
         }
-        seen.truncate(met);
-        *live += nonzero;
+        if self.mark.is_empty() || self.next_mark.checked_add(entries as u32).is_none() {
+            self.mark = Huge::zeros(n_cols);
+            self.next_mark = 1;
+        }
+        features.resize(entries, 0);
+        let (mark, first) = (&mut self.mark[..], self.next_mark);
+        let mut met = 0;
+        for column in &mut rows.columns {
+            // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
+            let mark = &mut mark[*column as usize];
+            let new = *mark < first;
+            *mark = if new { first + met } else { *mark };
+            features[met as usize] = *column;
+            met += u32::from(new);
+            *column = *mark - first;
+        }
+        features.truncate(met as usize);
+        self.next_mark += met;
     }
 }
 
-impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P, S, W> {
+impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
     fn tick(&self, step_size: f64) -> f64 {
         self.penalty.tick(step_size)
     }
@@ -198,55 +243,64 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
         let margins = pass::margins(self.problem.matrix(), &self.point(now));
         self.anchor = pass::row_gradients(self.problem, &margins);
         let gradient = pass::gradient(self.problem, &self.anchor);
-        for (slot, gradient) in self.slots.iter_mut().zip(gradient) {
-            self.rule.anchor(&mut slot.coord, gradient);
+        for (coord, gradient) in self.coords.iter_mut().zip(gradient) {
+            self.rule.anchor(coord, gradient);
         }
         let gradient = pass::intercept_gradient(self.problem, &self.anchor);
-        for (slot, gradient) in self.intercept.iter_mut().zip(gradient) {
-            self.rule.anchor(&mut slot.coord, gradient);
+        for (coord, gradient) in self.intercept.iter_mut().zip(gradient) {
+            self.rule.anchor(coord, gradient);
         }
     }
 
     fn step(&mut self, batch: &[u32], now: &Clock) -> bool {
-        self.margins(batch, now);
+        self.matrix.gather(batch, &mut self.work.rows);
+        self.number();
 
-        let Self { problem, rule, penalty, rows, slots, intercept, anchor, seen, .. } = self;
-        let (margins, targets, gradients) = (&self.margins, &mut self.targets, &mut self.gradients);
-        let width = self.width.get();
-        targets.clear();
-        targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
-        gradients.resize(margins.len(), 0.0);
-        problem.loss().gradients(margins, targets, gradients);
+        let Self { problem, penalty, rule, coords, intercept, anchor, work, .. } = self;
+        let (rule, width) = (&*rule, problem.outputs());
+        let weights = &mut work.weights;
+        weights.resize(work.features.len() * width, 0.0);
+        for_each_coord(&work.features, width, |at, coord, feature| {
+            weights[at] = rule.value(&coords[coord], penalty.term(feature), now);
+        });
+
+        work.margins.clear();
+        work.margins.resize(batch.len() * width, 0.0);
+        for (output, coord) in intercept.iter().enumerate() {
+            let value = rule.value(coord, FREE, now);
+            work.margins.iter_mut().skip(output).step_by(width).for_each(|margin| *margin = value);
+        }
+        self.walked += work.rows.columns.len() as u64;
+        self.live += work.add_margins(width);
+
+        work.targets.clear();
+        work.targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
+        work.pulls.resize(work.margins.len(), 0.0);
+        problem.loss().gradients(&work.margins, &work.targets, &mut work.pulls);
         let mean = 1.0 / batch.len() as f64;
         let mut check = 0.0;
-        for (&row, gradients) in batch.iter().zip(gradients.chunks_exact_mut(width)) {
+        for (&row, pulls) in batch.iter().zip(work.pulls.chunks_exact_mut(width)) {
             let row = row as usize;
             let weight = problem.row_weight(row) * mean;
-            for (output, gradient) in gradients.iter_mut().enumerate() {
+            for (output, pull) in pulls.iter_mut().enumerate() {
                 if R::ANCHORED {
-                    *gradient -= anchor[row * width + output];
+                    *pull -= anchor[row * width + output];
                 }
-                *gradient *= weight;
-                check += *gradient;
+                *pull *= weight;
+                check += *pull;
             }
-            rows.for_each(row, |feature, value| {
-                let slots = &mut slots[feature * width..(feature + 1) * width];
-                slots.iter_mut().zip(&*gradients).for_each(|(slot, gradient)| slot.gradient += value * gradient);
-            });
         }
+        work.gradient.clear();
+        work.gradient.resize(work.features.len() * width, 0.0);
+        work.add_gradient(width);
 
-        for (output, slot) in intercept.iter_mut().enumerate() {
-            let gradient = gradients.iter().skip(output).step_by(width).sum();
-            rule.touch(&mut slot.coord, gradient, FREE, now);
+        for (output, coord) in intercept.iter_mut().enumerate() {
+            let gradient = work.pulls.iter().skip(output).step_by(width).sum();
+            rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
         }
-        for &feature in &*seen {
-            let feature = feature as usize;
-            let term = penalty.term(feature);
-            for slot in &mut slots[feature * width..(feature + 1) * width] {
-                rule.touch(&mut slot.coord, slot.gradient, term, now);
-                slot.gradient = UNSEEN;
-            }
-        }
+        for_each_coord(&work.features, width, |at, coord, feature| {
+            rule.touch(&mut coords[coord], work.weights[at], work.gradient[at], penalty.term(feature), now);
+        });
         check.is_finite()
     }
 
@@ -254,35 +308,35 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
         if !R::ANCHORED {
             return;
         }
-        let width = self.width.get();
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            self.rule.settle(&mut slot.coord, self.penalty.term(at / width), now);
+        let width = self.problem.outputs();
+        for (at, coord) in self.coords.iter_mut().enumerate() {
+            self.rule.settle(coord, self.penalty.term(at / width), now);
         }
-        for slot in &mut self.intercept {
-            self.rule.settle(&mut slot.coord, FREE, now);
+        for coord in &mut self.intercept {
+            self.rule.settle(coord, FREE, now);
         }
     }
 
     fn compact(&mut self, now: &Clock) {
-        let (width, outputs) = (self.width.get(), self.width.get() as u64);
-        if self.live as f64 > WORTH_COMPACTING * (self.walked * outputs) as f64 || self.walked == 0 {
+        let width = self.problem.outputs();
+        if self.live as f64 > WORTH_COMPACTING * (self.walked * width as u64) as f64 || self.walked == 0 {
             return;
         }
         // A feature stays while any of its outputs is not zero, or where nothing holds it at zero.
         let stays = |feature: &u32| {
             let term = self.penalty.term(*feature as usize);
-            let slots = &self.slots[*feature as usize * width..(*feature as usize + 1) * width];
-            crate::penalty::Term::kink(term) == 0.0
-                || slots.iter().any(|slot| self.rule.value(&slot.coord, term, now) != 0.0)
+            let coords = &self.coords[*feature as usize * width..(*feature as usize + 1) * width];
+            term.kink() == 0.0 || coords.iter().any(|coord| self.rule.value(coord, term, now) != 0.0)
         };
-        let features: Vec<u32> = (0..self.rows.n_cols() as u32).filter(stays).collect();
-        let mut slots = Vec::with_capacity(features.len() * width);
-        for &feature in &features {
-            slots.extend_from_slice(&self.slots[feature as usize * width..(feature as usize + 1) * width]);
+        let features: Vec<u32> = (0..self.matrix.n_cols() as u32).filter(stays).collect();
+        let mut coords = Huge::zeros(features.len() * width);
+        for (new, &old) in coords.chunks_exact_mut(width).zip(&features) {
+            new.copy_from_slice(&self.coords[old as usize * width..(old as usize + 1) * width]);
         }
-        self.rows = Cow::Owned(self.rows.keep_columns(&features));
+        self.matrix = Cow::Owned(self.matrix.keep_columns(&features));
         self.penalty = self.penalty.keep(&features);
-        self.slots = slots;
+        self.coords = coords;
+        self.mark = Huge::zeros(0);
         self.kept = Some(match self.kept.take() {
             Some(before) => features.iter().map(|&feature| before[feature as usize]).collect(),
             None => features,
@@ -291,28 +345,28 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
 
     fn point(&self, now: &Clock) -> Point {
         let mut point = Point::zero(self.problem);
-        let width = self.width.get();
-        let value = |at: usize| self.rule.value(&self.slots[at].coord, self.penalty.term(at / width), now);
+        let width = self.problem.outputs();
+        let value = |at: usize| self.rule.value(&self.coords[at], self.penalty.term(at / width), now);
         match &self.kept {
             None => point.weights.iter_mut().enumerate().for_each(|(at, weight)| *weight = value(at)),
             Some(kept) => {
-                for at in 0..self.slots.len() {
+                for at in 0..self.coords.len() {
                     point.weights[kept[at / width] as usize * width + at % width] = value(at);
                 }
             }
         }
-        for (weight, slot) in point.intercept.iter_mut().zip(&self.intercept) {
-            *weight = self.rule.value(&slot.coord, FREE, now);
+        for (weight, coord) in point.intercept.iter_mut().zip(&self.intercept) {
+            *weight = self.rule.value(coord, FREE, now);
         }
         point
     }
 
     fn place(&mut self, point: &Point, now: &Clock) {
-        for (slot, &x) in self.slots.iter_mut().zip(&point.weights) {
-            slot.coord = self.rule.place(x, now);
+        for (coord, &x) in self.coords.iter_mut().zip(&point.weights) {
+            *coord = self.rule.place(x, now);
         }
-        for (slot, &x) in self.intercept.iter_mut().zip(&point.intercept) {
-            slot.coord = self.rule.place(x, now);
+        for (coord, &x) in self.intercept.iter_mut().zip(&point.intercept) {
+            *coord = self.rule.place(x, now);
         }
     }
 
@@ -321,42 +375,28 @@ impl<R: Rule, P: Penalty, S: Rows + Clone, W: Width> Stepper for Engine<'_, R, P
         write_array(out, self.kept.as_deref().unwrap_or(&[]))?;
         write_array(out, &[self.kept.is_some() as u64, self.walked, self.live])?;
         write_array(out, &self.anchor)?;
-        write_coords(out, &self.slots)?;
-        write_coords(out, &self.intercept)
+        write_array(out, &self.coords)?;
+        write_array(out, &self.intercept)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-        let kept: Vec<u32> = read_array(input, self.rows.n_cols())?;
+        let kept: Vec<u32> = read_array(input, self.matrix.n_cols())?;
         let [compacted, walked, live] = read_array(input, 3)?[..] else { return Err(corrupt("counters")) };
-        self.anchor = read_array(input, self.problem.n_rows() * self.width.get())?;
+        self.anchor = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
         if compacted == 1 {
             if kept.windows(2).any(|pair| pair[0] >= pair[1])
-                || kept.last().is_some_and(|&last| last as usize >= self.rows.n_cols())
+                || kept.last().is_some_and(|&last| last as usize >= self.matrix.n_cols())
             {
                 return Err(corrupt("features"));
             }
-            self.rows = Cow::Owned(self.rows.keep_columns(&kept));
+            self.matrix = Cow::Owned(self.matrix.keep_columns(&kept));
             self.penalty = self.penalty.keep(&kept);
-            self.slots.truncate(kept.len() * self.width.get());
+            self.coords = Huge::zeros(kept.len() * self.problem.outputs());
             self.kept = Some(kept);
         }
         (self.walked, self.live) = (walked, live);
-        read_coords(input, &mut self.slots)?;
-        read_coords(input, &mut self.intercept)
+        read_exactly(input, &mut self.coords)?;
+        read_exactly(input, &mut self.intercept)
     }
-}
-
-fn write_coords<C: Pod>(out: &mut dyn Write, slots: &[Slot<C>]) -> io::Result<()> {
-    out.write_all(&(slots.len() as u64).to_le_bytes())?;
-    slots.iter().try_for_each(|slot| out.write_all(bytemuck::bytes_of(&slot.coord)))
-}
-
-fn read_coords<C: Pod + Zeroable>(input: &mut dyn Read, slots: &mut [Slot<C>]) -> io::Result<()> {
-    let mut len = [0; 8];
-    input.read_exact(&mut len)?;
-    if u64::from_le_bytes(len) != slots.len() as u64 {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "number of coordinates"));
-    }
-    slots.iter_mut().try_for_each(|slot| input.read_exact(bytemuck::bytes_of_mut(&mut slot.coord)))
 }

@@ -6,6 +6,7 @@ pub mod data;
 mod engine;
 mod error;
 mod fit;
+mod huge;
 pub mod loss;
 pub mod method;
 pub mod metrics;

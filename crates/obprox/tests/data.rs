@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use obprox::Error;
 use obprox::data::{
-    Dataset, Format, Label, Matrix, ReadOptions, read, read_from, read_vector, write_cache, write_libsvm,
+    Dataset, Format, Label, Matrix, ReadOptions, Synth, read, read_from, read_vector, write_cache, write_libsvm,
 };
 use proptest::prelude::*;
 
@@ -118,6 +118,20 @@ fn the_first_error_wins_whatever_the_cut() {
 }
 
 #[test]
+fn the_result_is_the_same_whatever_the_cut() {
+    let planted = Synth { rows: 20_000, ..Synth::default() }.generate().unwrap();
+    let mut text = Vec::new();
+    write_libsvm(&planted.dataset, &mut text).unwrap();
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for block in [10_000, 300_000, 4 << 20] {
+            let back = pool.install(|| parse_with(&text, &ReadOptions { block, ..ReadOptions::default() }).unwrap());
+            assert!(identity(&back) == identity(&planted.dataset), "{threads} threads, blocks of {block}");
+        }
+    }
+}
+
+#[test]
 fn strange_shapes() {
     assert_eq!(error_of("", &libsvm()), "file: is empty: it has no rows");
     for text in ["\n", "# only\n# comments", "  \r\n\t\n"] {
@@ -196,6 +210,8 @@ fn csv_errors_say_where_and_what() {
         ("y,a\ncat,2\n", ":2:1: label column `y`: `cat` is not a number; write classes as numbers"),
         ("y,a\n1,\"2\n", ":2:3: a quoted field does not end on its line: close it, or take the line break out"),
         ("y,a\r1,2\r", ":1:4: a carriage return inside a line: end lines with LF or CR LF"),
+        ("y\ta\n1\t2\n\t\n", ":3:1: label column `y`: a number is missing: fill it in or drop the row"),
+        ("y,a\n1,\"2\"\r3,4\n", ":2:3: column `a`: a carriage return inside a line: end lines with LF or CR LF"),
         ("y\n1\n", ": has one column only, the label: separate columns by `,` `;` tab or `|`"),
         ("y,a\n", ": has no rows: give a file with at least one"),
     ] {
@@ -227,6 +243,7 @@ fn the_format_is_told_by_content() {
     assert!(is_csv("when,a,b\n1,2,3\n"));
     for (bytes, expected) in [
         (&b"PK\x03\x04rest"[..], "file: is a zip archive: unpack it and give the file inside"),
+        (b"a\0,\0b\0", "file: is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"),
         (b"PAR1rest", "file: is a Parquet file: convert it to CSV or LIBSVM text first"),
     ] {
         assert_eq!(parse(bytes).unwrap_err().to_string(), expected);

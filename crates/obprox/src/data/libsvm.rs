@@ -26,14 +26,16 @@ pub(super) fn read(source: Source, block_size: usize) -> Result<Dataset> {
     Ok(Dataset::new(all.builder.finish(None), all.targets))
 }
 
-/// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so.
+/// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so. The format knows no
+/// missing label; one is written as 0, as is the custom.
 pub fn write_libsvm(dataset: &Dataset, out: &mut dyn Write) -> io::Result<()> {
-    const ROWS_A_PIECE: usize = 1024;
+    const BYTES_A_PIECE: usize = 1 << 18;
     const PIECES: usize = 16;
     let n_rows = dataset.targets.len();
-    for first in (0..n_rows).step_by(ROWS_A_PIECE * PIECES) {
-        let starts = (first..n_rows).step_by(ROWS_A_PIECE).take(PIECES).collect::<Vec<_>>();
-        let piece = |&start: &usize| format_rows(dataset, start..n_rows.min(start + ROWS_A_PIECE));
+    let rows_a_piece = (BYTES_A_PIECE / (dataset.matrix.bytes() / n_rows.max(1)).max(1)).max(1);
+    for first in (0..n_rows).step_by(rows_a_piece * PIECES) {
+        let starts = (first..n_rows).step_by(rows_a_piece).take(PIECES).collect::<Vec<_>>();
+        let piece = |&start: &usize| format_rows(dataset, start..n_rows.min(start + rows_a_piece));
         let pieces: Vec<_> = starts.par_iter().map(piece).collect();
         pieces.iter().try_for_each(|piece| out.write_all(piece))?;
     }
@@ -43,7 +45,8 @@ pub fn write_libsvm(dataset: &Dataset, out: &mut dyn Write) -> io::Result<()> {
 fn format_rows(dataset: &Dataset, rows: Range<usize>) -> Vec<u8> {
     let mut text = Vec::new();
     for row in rows {
-        format_number(dataset.targets[row], &mut text);
+        let target = dataset.targets[row];
+        format_number(if target.is_nan() { 0.0 } else { target }, &mut text);
         dataset.matrix.for_each(row, |column, value| {
             if value != 0.0 {
                 text.push(b' ');

@@ -77,6 +77,19 @@ pub trait Rows: Sync {
     fn keep_columns(&self, columns: &[u32]) -> Self
     where
         Self: Sized;
+    /// Appends the entries of a row to two arrays.
+    fn copy_row(&self, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f64>);
+}
+
+/// Some rows, copied one after the other: what a step works on, wherever the rows came from.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    /// Where each row ends in the arrays below.
+    pub ends: Vec<usize>,
+    /// The columns of the entries.
+    pub columns: Vec<u32>,
+    /// Their values; empty where every value is 1.
+    pub values: Vec<f64>,
 }
 
 /// Compressed sparse rows.
@@ -169,6 +182,13 @@ impl<V: Value> Rows for Csr<V> {
         let values = V::gather(&self.values, (0..self.indices.len()).filter(stays));
         Self::new(columns.len(), offsets.into(), indices.into(), values)
     }
+
+    #[inline]
+    fn copy_row(&self, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f64>) {
+        let span = self.span(row);
+        columns.extend_from_slice(&self.indices[span.clone()]);
+        values.extend(V::iter(&self.values, span));
+    }
 }
 
 /// Row-major dense storage, for data that is mostly nonzero.
@@ -225,6 +245,12 @@ impl<V: Value> Rows for Dense<V> {
         let positions =
             (0..self.n_rows).flat_map(|row| columns.iter().map(move |&column| row * self.n_cols + column as usize));
         Self::new(self.n_rows, columns.len(), V::gather(&self.values, positions))
+    }
+
+    #[inline]
+    fn copy_row(&self, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f64>) {
+        columns.extend(0..self.n_cols as u32);
+        values.extend(V::iter(&self.values, row * self.n_cols..(row + 1) * self.n_cols));
     }
 }
 
@@ -301,6 +327,38 @@ impl Matrix {
             Self::Sparse64(_) => "f64",
             Self::Dense32(_) => "dense f32",
             Self::Dense64(_) => "dense f64",
+        }
+    }
+
+    /// Copies some rows one after the other into a batch.
+    pub(crate) fn gather(&self, rows: &[u32], batch: &mut Gathered) {
+        batch.ends.clear();
+        batch.columns.clear();
+        batch.values.clear();
+        match self {
+            Self::Ones(csr) => {
+                for &row in rows {
+                    batch.columns.extend_from_slice(&csr.indices[csr.span(row as usize)]);
+                    batch.ends.push(batch.columns.len());
+                }
+            }
+            _ => with_rows!(self, |matrix| {
+                for &row in rows {
+                    matrix.copy_row(row as usize, &mut batch.columns, &mut batch.values);
+                    batch.ends.push(batch.columns.len());
+                }
+            }),
+        }
+    }
+
+    /// The same rows with only these columns, which rise and are numbered anew.
+    pub(crate) fn keep_columns(&self, columns: &[u32]) -> Self {
+        match self {
+            Self::Ones(rows) => Self::Ones(rows.keep_columns(columns)),
+            Self::Sparse32(rows) => Self::Sparse32(rows.keep_columns(columns)),
+            Self::Sparse64(rows) => Self::Sparse64(rows.keep_columns(columns)),
+            Self::Dense32(rows) => Self::Dense32(rows.keep_columns(columns)),
+            Self::Dense64(rows) => Self::Dense64(rows.keep_columns(columns)),
         }
     }
 

@@ -65,7 +65,11 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
         return Err(Error::parameter("n_cols", format!("at most {} columns", u32::MAX)));
     }
     let name = source.name.clone();
-    let mut dataset = match options.format.unwrap_or_else(|| format_of(&source)) {
+    let format = options.format.unwrap_or_else(|| format_of(&source));
+    if format != Format::Cache && source.head().contains(&0) {
+        return Err(Error::file(name, "is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"));
+    }
+    let mut dataset = match format {
         Format::Libsvm => libsvm::read(source, options.block)?,
         Format::Csv => csv::read(source, options)?,
         Format::Cache => match path.filter(|_| source.is_plain()) {

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use super::{Builder, Dataset};
 use crate::{Error, Result};
 
-/// Rows that share one stream of random numbers: fixed, so that threads do not matter.
-const ROWS_A_BLOCK: usize = 4096;
+/// Entries that share one stream of random numbers, about: fixed, so that threads do not matter.
+const ENTRIES_A_BLOCK: f64 = 262_144.0;
 
 /// Blocks made before they are appended: few enough that they take little memory beside the result.
 const BLOCKS_A_WAVE: usize = 16;
@@ -104,7 +104,7 @@ impl Synth {
         self.check()?;
         let columns = self.columns()?;
         let weights = self.plant(&columns);
-        let n_blocks = self.rows.div_ceil(ROWS_A_BLOCK);
+        let n_blocks = self.rows.div_ceil(self.rows_a_block());
         let mut builder = Builder::default();
         let mut targets = Vec::with_capacity(self.rows);
         for first in (0..n_blocks).step_by(BLOCKS_A_WAVE) {
@@ -138,6 +138,10 @@ impl Synth {
             Self { task: Task::Classes(classes), .. } if *classes < 2 => wrong("classes", "must be at least 2".into()),
             _ => Ok(()),
         }
+    }
+
+    fn rows_a_block(&self) -> usize {
+        (ENTRIES_A_BLOCK / self.per_row.min(self.cols as f64)).clamp(1.0, 4096.0) as usize
     }
 
     fn outputs(&self) -> usize {
@@ -178,7 +182,7 @@ impl Synth {
 
     fn block(&self, block: usize, columns: &Columns, weights: &[f64]) -> (Builder, Vec<f64>) {
         let rng = &mut self.stream(block as u64 + 1);
-        let n_rows = ROWS_A_BLOCK.min(self.rows - block * ROWS_A_BLOCK);
+        let n_rows = self.rows_a_block().min(self.rows - block * self.rows_a_block());
         let mut builder = Builder::default();
         let mut scores = vec![0.0; self.outputs()];
         let targets = (0..n_rows).map(|_| {
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_same_on_any_number_of_threads_and_different_by_seed() {
-        let synth = Synth { rows: 3 * ROWS_A_BLOCK + 5, skew: 1.2, ..Synth::default() };
+        let synth = Synth { rows: 3 * 4096 + 5, skew: 1.2, ..Synth::default() };
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| text(&synth))

@@ -15,7 +15,7 @@ use crate::penalty::Term;
 use crate::switch::Phase;
 
 pub use obprox_sg::ObproxSg;
-pub use orthant::orthant_step;
+pub use orthant::Orthant;
 pub use prox_sg::{Lazy, ProxSg};
 pub use prox_svrg::{AveragedSvrg, ProxSvrg};
 pub use rda::Rda;
@@ -46,8 +46,8 @@ impl Clock {
 
 /// A method: the rule for one coordinate.
 pub trait Rule: Send + Sync {
-    /// What the method keeps for each coordinate. Its default is the coordinate at zero at the start of a run.
-    type Coord: Copy + Default + Pod + Send + Sync;
+    /// What the method keeps for each coordinate. All bits zero is the coordinate at zero at the start of a run.
+    type Coord: Pod + Send + Sync;
 
     /// Whether the method measures gradients against an anchor: then the engine computes the full gradient at the
     /// start of each epoch and hands the batch gradient less the anchor's to [`touch`](Rule::touch).
@@ -56,8 +56,8 @@ pub trait Rule: Send + Sync {
     /// The weight as of now, steps without a gradient included.
     fn value<T: Term>(&self, coord: &Self::Coord, term: T, now: &Clock) -> f64;
 
-    /// The step under way, for a coordinate that the batch has a gradient for.
-    fn touch<T: Term>(&self, coord: &mut Self::Coord, gradient: f64, term: T, now: &Clock);
+    /// The step under way, for a coordinate that the batch has a gradient for; x is its [`value`](Rule::value).
+    fn touch<T: Term>(&self, coord: &mut Self::Coord, x: f64, gradient: f64, term: T, now: &Clock);
 
     /// The coordinate at x, at the given time: where a run starts from a given point.
     fn place(&self, x: f64, now: &Clock) -> Self::Coord;

@@ -5,7 +5,7 @@
 //! Parameters: N_P, N_O and the step sizes α. Citation: the paper's Algorithms 1 and 4.
 
 use super::prox_sg::{Lazy, ProxSg};
-use super::{Clock, Rule, orthant_step};
+use super::{Clock, Orthant, Rule};
 use crate::penalty::Term;
 use crate::switch::Phase;
 
@@ -30,10 +30,10 @@ impl Rule for ObproxSg {
     }
 
     #[inline]
-    fn touch<T: Term>(&self, coord: &mut Lazy, gradient: f64, term: T, now: &Clock) {
+    fn touch<T: Term>(&self, coord: &mut Lazy, x: f64, gradient: f64, term: T, now: &Clock) {
         match self.phase {
-            Phase::Orthant => orthant_step(coord, gradient, term, now),
-            _ => ProxSg.touch(coord, gradient, term, now),
+            Phase::Orthant => Orthant.touch(coord, x, gradient, term, now),
+            _ => ProxSg.touch(coord, x, gradient, term, now),
         }
     }
 

@@ -7,12 +7,28 @@
 //! that any mix of the two kinds of steps is caught up by one running sum.
 //! Citation: the paper's Algorithm 3.
 
-use super::Clock;
 use super::prox_sg::Lazy;
+use super::{Clock, Rule};
 use crate::penalty::Term;
 
-/// The Orthant step of a coordinate that the batch has a gradient for.
-#[inline]
-pub fn orthant_step<T: Term>(coord: &mut Lazy, gradient: f64, term: T, now: &Clock) {
-    coord.step(term, now, |x| term.face(x, gradient, now.step_size));
+/// The rule of the Orthant step.
+#[derive(Clone, Copy, Debug)]
+pub struct Orthant;
+
+impl Rule for Orthant {
+    type Coord = Lazy;
+
+    #[inline]
+    fn value<T: Term>(&self, coord: &Lazy, term: T, now: &Clock) -> f64 {
+        coord.value(term, now)
+    }
+
+    #[inline]
+    fn touch<T: Term>(&self, coord: &mut Lazy, x: f64, gradient: f64, term: T, now: &Clock) {
+        *coord = Lazy::after(term.face(x, gradient, now.step_size), now);
+    }
+
+    fn place(&self, x: f64, now: &Clock) -> Lazy {
+        Lazy::place(x, now)
+    }
 }

@@ -29,11 +29,10 @@ impl Lazy {
         term.rest(self.x, now.elapsed - self.as_of)
     }
 
-    /// Takes the step under way from the weight as of now.
+    /// The weight x after the step under way.
     #[inline]
-    pub fn step<T: Term>(&mut self, term: T, now: &Clock, step: impl FnOnce(f64) -> f64) {
-        self.x = step(self.value(term, now));
-        self.as_of = now.elapsed + now.tick;
+    pub fn after(x: f64, now: &Clock) -> Self {
+        Self { x, as_of: now.elapsed + now.tick }
     }
 
     /// The weight x as of now.
@@ -51,8 +50,8 @@ impl Rule for ProxSg {
     }
 
     #[inline]
-    fn touch<T: Term>(&self, coord: &mut Lazy, gradient: f64, term: T, now: &Clock) {
-        coord.step(term, now, |x| term.prox(x - now.step_size * gradient, now.step_size));
+    fn touch<T: Term>(&self, coord: &mut Lazy, x: f64, gradient: f64, term: T, now: &Clock) {
+        *coord = Lazy::after(term.prox(x - now.step_size * gradient, now.step_size), now);
     }
 
     fn place(&self, x: f64, now: &Clock) -> Lazy {

@@ -37,8 +37,7 @@ impl Rule for ProxSvrg {
     }
 
     #[inline]
-    fn touch<T: Term>(&self, coord: &mut Anchored, gradient: f64, term: T, now: &Clock) {
-        let x = self.value(coord, term, now);
+    fn touch<T: Term>(&self, coord: &mut Anchored, x: f64, gradient: f64, term: T, now: &Clock) {
         let reduced = gradient + coord.full_gradient;
         coord.x = term.prox(x - now.step_size * reduced, now.step_size);
         coord.as_of = now.steps_in_epoch + 1;
@@ -88,9 +87,9 @@ impl Rule for AveragedSvrg {
     }
 
     #[inline]
-    fn touch<T: Term>(&self, coord: &mut Summed, gradient: f64, term: T, now: &Clock) {
+    fn touch<T: Term>(&self, coord: &mut Summed, x: f64, gradient: f64, term: T, now: &Clock) {
         coord.sum = coord.sum(term, now);
-        ProxSvrg.touch(&mut coord.last, gradient, term, now);
+        ProxSvrg.touch(&mut coord.last, x, gradient, term, now);
         coord.sum += coord.last.x;
     }
 

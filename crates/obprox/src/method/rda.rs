@@ -39,7 +39,7 @@ impl Rule for Rda {
     }
 
     #[inline]
-    fn touch<T: Term>(&self, coord: &mut GradientSum, gradient: f64, _term: T, _now: &Clock) {
+    fn touch<T: Term>(&self, coord: &mut GradientSum, _x: f64, gradient: f64, _term: T, _now: &Clock) {
         coord.sum += gradient;
     }
 

@@ -3,11 +3,11 @@
 //! The quadratic part is taken implicitly in every step, so that a step of any size is stable: a proximal step is
 //! S(z, αλ)/(1 + αλ₂), an Orthant step divides its trial point likewise.
 
+use super::Term;
 use super::l1::L1;
 use super::shrink::{Pace, drift, drift_sum, shrink};
-use super::{Penalty, Term};
 
-/// The elastic net, the same for every feature.
+/// The elastic net of a coordinate; λ₂ = 0 is the l1 penalty, to the bit.
 #[derive(Clone, Copy, Debug)]
 pub struct ElasticNet {
     /// λ.
@@ -17,33 +17,9 @@ pub struct ElasticNet {
 }
 
 impl ElasticNet {
-    /// The term of a feature with weight w: λ is multiplied by it, and a weight of 0 frees the feature of both parts.
-    #[inline]
-    pub fn weighted(self, weight: f64) -> Self {
-        Self { l1: self.l1 * weight, l2: if weight == 0.0 { 0.0 } else { self.l2 } }
-    }
-
     #[inline]
     fn l1(self) -> L1 {
         L1 { l1: self.l1 }
-    }
-}
-
-impl Penalty for ElasticNet {
-    type Term = Self;
-
-    #[inline]
-    fn term(&self, _feature: usize) -> Self {
-        *self
-    }
-
-    #[inline]
-    fn tick(&self, step: f64) -> f64 {
-        (step * self.l2).ln_1p()
-    }
-
-    fn keep(&self, _features: &[u32]) -> Self {
-        *self
     }
 }
 
@@ -65,8 +41,11 @@ impl Term for ElasticNet {
 
     #[inline]
     fn rest(self, x: f64, elapsed: f64) -> f64 {
+        if self.l2 == 0.0 {
+            return self.l1().rest(x, elapsed);
+        }
         // elapsed = Σ ln(1 + αλ₂): x decays by r = e^(−elapsed) and is pulled to zero by λ(1 − r)/λ₂.
-        if self.l2 == 0.0 || elapsed == 0.0 || x == 0.0 {
+        if elapsed == 0.0 || x == 0.0 {
             return x;
         }
         let decay = (-elapsed).exp();

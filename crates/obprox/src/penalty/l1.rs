@@ -1,31 +1,13 @@
 //! p(x) = λ|x|.
 
+use super::Term;
 use super::shrink::{Pace, drift, drift_sum, on_face, shrink};
-use super::{Penalty, Term};
 
-/// The l1 penalty, the same for every feature.
+/// The l1 penalty of a coordinate.
 #[derive(Clone, Copy, Debug)]
 pub struct L1 {
     /// λ.
     pub l1: f64,
-}
-
-impl Penalty for L1 {
-    type Term = Self;
-
-    #[inline]
-    fn term(&self, _feature: usize) -> Self {
-        *self
-    }
-
-    #[inline]
-    fn tick(&self, step: f64) -> f64 {
-        step
-    }
-
-    fn keep(&self, _features: &[u32]) -> Self {
-        *self
-    }
 }
 
 impl Term for L1 {

@@ -5,13 +5,11 @@
 mod elastic_net;
 mod l1;
 pub mod shrink;
-mod weighted;
 
 use std::sync::Arc;
 
 pub use elastic_net::ElasticNet;
 pub use l1::L1;
-pub use weighted::Weighted;
 
 /// The penalty of one coordinate.
 pub trait Term: Copy {
@@ -76,38 +74,30 @@ impl Regularization {
     pub fn weight(&self, feature: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |weights| weights[feature])
     }
+}
 
-    /// The term of a feature.
+impl Penalty for Regularization {
+    type Term = ElasticNet;
+
     #[inline]
-    pub fn term(&self, feature: usize) -> ElasticNet {
-        ElasticNet { l1: self.l1, l2: self.l2 }.weighted(self.weight(feature))
+    fn term(&self, feature: usize) -> ElasticNet {
+        match &self.weights {
+            None => ElasticNet { l1: self.l1, l2: self.l2 },
+            // A weight of 0 frees the feature of both parts.
+            Some(weights) => match weights[feature] {
+                0.0 => ElasticNet { l1: 0.0, l2: 0.0 },
+                weight => ElasticNet { l1: self.l1 * weight, l2: self.l2 },
+            },
+        }
+    }
+
+    #[inline]
+    fn tick(&self, step: f64) -> f64 {
+        if self.l2 == 0.0 { step } else { (step * self.l2).ln_1p() }
+    }
+
+    fn keep(&self, features: &[u32]) -> Self {
+        let kept = |weights: &Arc<[f64]>| features.iter().map(|&feature| weights[feature as usize]).collect();
+        Self { weights: self.weights.as_ref().map(kept), ..*self }
     }
 }
-
-/// Runs an expression with `$penalty` bound to the concrete penalty: the one place where penalties are told apart.
-macro_rules! with_penalty {
-    ($regularization:expr, |$penalty:ident| $body:expr) => {{
-        use $crate::penalty::{ElasticNet, L1, Weighted};
-        let regularization = $regularization;
-        let (l1, l2) = (regularization.l1, regularization.l2);
-        match (regularization.weights.clone(), l2 == 0.0) {
-            (None, true) => {
-                let $penalty = L1 { l1 };
-                $body
-            }
-            (None, false) => {
-                let $penalty = ElasticNet { l1, l2 };
-                $body
-            }
-            (Some(weights), true) => {
-                let $penalty = Weighted { base: L1 { l1 }, weights };
-                $body
-            }
-            (Some(weights), false) => {
-                let $penalty = Weighted { base: ElasticNet { l1, l2 }, weights };
-                $body
-            }
-        }
-    }};
-}
-pub(crate) use with_penalty;

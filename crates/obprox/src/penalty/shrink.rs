@@ -6,8 +6,10 @@
 /// S(x, t): towards zero by t ≥ 0, and no further.
 #[inline]
 pub fn shrink(x: f64, t: f64) -> f64 {
+    // Without a branch: whether a weight is zero is a coin toss no predictor wins. The sum turns −0 into 0.
     let kept = x.abs() - t;
-    if kept <= 0.0 { 0.0 } else { kept.copysign(x) }
+    let kept = if kept <= 0.0 { 0.0 } else { kept };
+    kept.copysign(x) + 0.0
 }
 
 /// The projection of a trial point on the orthant face of x ≠ 0: itself where it kept the sign of x, else 0.
