@@ -11,7 +11,7 @@ use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
-use crate::show::{self, bold, grid, markdown, percent, plural, rough, significant, tight, trimmed};
+use crate::show::{self, bold, digits, grid, markdown, percent, plural, rough, tight, trimmed};
 use crate::watch::{Bar, interrupt};
 
 /// Run several solvers on one file and show them in one table
@@ -197,7 +197,7 @@ fn compare_runtimes(rows: &mut [Row]) {
 fn title(data: &str, problem: &Problem) -> String {
     let (lambda, max) = (problem.lambda(), problem.lambda_max());
     format!(
-        "{}: {} × {}, {} loss\nλ = {} = {} λ_max\n\n",
+        "{}\n{} × {}, {} loss, λ = {} = {} λ_max\n\n",
         bold(data),
         plural(problem.n_rows() as u64, "row"),
         plural(problem.n_features() as u64, "feature"),
@@ -224,12 +224,12 @@ fn table(rows: &[Row], marked: bool) -> comfy_table::Table {
         let diverged = if row.status == Status::Diverged.name() { " (diverged)" } else { "" };
         let mut cells = vec![
             format!("{}{diverged}", row.solver),
-            cell(significant(row.objective), |row| row.objective),
-            cell(significant(row.f), |row| row.f),
+            cell(digits(row.objective, 5), |row| row.objective),
+            cell(digits(row.f, 5), |row| row.f),
             cell(percent(row.density).replace(' ', ""), |row| row.density),
             cell(row.nnz.to_string(), |row| row.nnz as f64),
             cell(row.relative_gap.map_or("–".into(), rough), |row| row.relative_gap.unwrap_or(f64::NAN)),
-            cell(format!("{:.3}", row.seconds), |row| row.seconds),
+            cell(digits(row.seconds, 3), |row| row.seconds),
             format!("{:.1}×", row.relative_runtime),
         ];
         if has_test {

@@ -225,8 +225,8 @@ impl Fit {
     fn tell_interrupted(&self, written: &[String]) {
         let mut kept = written.to_vec();
         kept.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
-        let kept = if kept.is_empty() { "nothing was asked to be written".into() } else { kept.join(", ") };
-        show::note(&format!("interrupted: ended after the step under way; {kept}"), self.quiet);
+        let kept = if kept.is_empty() { "ended after the step under way".into() } else { kept.join(", ") };
+        show::note(&format!("interrupted: {kept}"), self.quiet);
     }
 }
 

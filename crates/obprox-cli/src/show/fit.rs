@@ -27,7 +27,7 @@ pub fn fit(outcome: &Outcome) -> String {
     let matrix = problem.matrix();
     let cells = (matrix.n_rows() as f64 * matrix.n_cols() as f64).max(1.0);
     let mut page = format!(
-        "{}: {} × {}, {} ({})\n",
+        "{}\n{} × {}, {} ({})\n",
         bold(data),
         plural(matrix.n_rows() as u64, "row"),
         plural(matrix.n_cols() as u64, "feature"),

@@ -41,16 +41,21 @@ pub fn bold(text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Six significant digits, in the notation that is easier to read.
+/// Six significant digits.
 pub fn significant(value: f64) -> String {
+    digits(value, 6)
+}
+
+/// So many significant digits, in the notation that is easier to read.
+pub fn digits(value: f64, count: i32) -> String {
     let size = value.abs();
     if value == 0.0 || !value.is_finite() {
         value.to_string()
     } else if (1e-3..1e6).contains(&size) {
-        let digits = (5 - size.log10().floor() as i32).max(0) as usize;
-        format!("{value:.digits$}")
+        let decimals = (count - 1 - size.log10().floor() as i32).max(0) as usize;
+        format!("{value:.decimals$}")
     } else {
-        format!("{value:.4e}")
+        format!("{value:.*e}", (count - 2).max(0) as usize)
     }
 }
 
@@ -78,7 +83,8 @@ pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value {
         0.0 => "0 %".into(),
-        _ if value < 0.1 => format!("{value:.2e} %"),
+        _ if value < 1e-3 => format!("{value:.1e} %"),
+        _ if value < 0.1 => format!("{value:.4} %"),
         _ if value < 100.0 => format!("{:.2} %", value.min(99.99)),
         _ => format!("{value:.0} %"),
     }
@@ -123,7 +129,7 @@ mod tests {
         assert_eq!(percent(0.6210), "62.10 %");
         assert_eq!(percent(0.999999), "99.99 %");
         assert_eq!(percent(1.0), "100 %");
-        assert_eq!(percent(0.00033), "3.30e-2 %");
+        assert_eq!([0.00033, 1.5e-6].map(percent), ["0.0330 %", "1.5e-4 %"]);
         assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(seconds(125.0), "2 min 05 s");
         assert_eq!(plural(1, "epoch"), "1 epoch");

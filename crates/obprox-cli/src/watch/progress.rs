@@ -36,25 +36,23 @@ impl Drop for Waiting {
 /// Epoch, phase, live F and density of a run.
 pub struct Bar {
     bar: ProgressBar,
-    name: String,
     epochs: u64,
     figures: String,
 }
 
 impl Bar {
     /// A bar under a name; hidden where no one looks.
-    pub fn new(name: impl Into<String>, quiet: bool) -> Self {
+    pub fn new(name: impl Into<std::borrow::Cow<'static, str>>, quiet: bool) -> Self {
         let bar = if visible(quiet) { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let template = "{prefix} {bar:20} {msg}  {eta} left";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is constant").progress_chars("━╸─"));
-        Self { bar, name: name.into(), epochs: 0, figures: String::new() }
+        Self { bar: bar.with_prefix(name), epochs: 0, figures: String::new() }
     }
 }
 
 impl Observer for Bar {
     fn start(&mut self, start: &Start) {
         self.epochs = start.settings.epochs;
-        self.bar.set_prefix(self.name.clone());
         if let Some(last) = start.resumed.last() {
             self.figures = figures(last);
         }

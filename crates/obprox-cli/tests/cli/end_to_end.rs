@@ -30,6 +30,21 @@ fn fit_predict_eval() {
 }
 
 #[test]
+fn the_model_file_keeps_its_contract() {
+    let shop = Workshop::with_data();
+    shop.ok("fit train.svm --lambda 0.1max --out model.json --quiet");
+    let model: serde_json::Value = serde_json::from_str(&shop.read("model.json")).unwrap();
+    assert_eq!((&model["format"], &model["version"]), (&"obprox-linear".into(), &1.into()));
+    assert_eq!((&model["loss"], &model["n_features"]), (&"logistic".into(), &12.into()));
+    assert_eq!(model["labels"], serde_json::json!([-1.0, 1.0]));
+    assert!(["lambda", "intercept"].iter().all(|key| model[key].is_f64()));
+    assert!(["F", "gap", "kkt"].iter().all(|key| model["certificate"][key].is_f64()));
+    let (indices, values) = (model["indices"].as_array().unwrap(), model["values"].as_array().unwrap());
+    assert!(indices.len() == values.len() && indices.iter().all(|index| index.as_u64().unwrap() < 12));
+    assert!(values.iter().all(|value| value.as_f64().unwrap() != 0.0));
+}
+
+#[test]
 fn labels_come_back_as_they_were() {
     let shop = Workshop::new();
     shop.write("train.svm", rows(80, 4, |score| if score > 0.0 { "2.5".into() } else { "+7".into() }));
@@ -90,13 +105,13 @@ fn more_and_fewer_columns_than_the_model_are_fine() {
     let shop = Workshop::with_data();
     shop.ok("fit train.svm --out model.json --quiet");
     shop.write("narrow.svm", "1 1:1\n");
-    shop.write("wide.svm", "1 1:1 900000:5\n");
+    shop.write("wide.svm", "1 1:1 4294967295:5\n");
     let narrow = shop.run("predict model.json narrow.svm");
     let wide = shop.run("predict model.json wide.svm");
     assert!(narrow.status.success() && wide.status.success());
     assert_eq!(narrow.stdout, wide.stdout);
     assert!(narrow.stderr.is_empty());
-    assert!(String::from_utf8(wide.stderr).unwrap().contains("900000 columns, the model knows the first 12"));
+    assert!(String::from_utf8(wide.stderr).unwrap().contains("4294967295 columns, the model knows the first 12"));
 }
 
 #[test]

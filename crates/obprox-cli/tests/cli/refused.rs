@@ -233,7 +233,7 @@ fn models_that_cannot_be_used() {
     let shop = Workshop::with_data();
     shop.ok("fit train.svm --out model.json --quiet");
     let model = shop.read("model.json");
-    shop.write("cut.json", &model[..model.len() / 2]);
+    shop.write("cut.json", model.split("\"indices\"").next().unwrap());
     shop.write("junk.json", "not a model");
     shop.write("empty.json", "");
     shop.write("other.json", "{\"a\": 1}");

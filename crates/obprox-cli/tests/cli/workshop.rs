@@ -15,7 +15,7 @@ impl Workshop {
     /// A directory that holds `train.svm`: 120 rows, 12 columns, labels −1 and 1.
     pub fn with_data() -> Self {
         let shop = Self::new();
-        shop.write("train.svm", &rows(120, 12, |score| if score > 0.0 { "1".into() } else { "-1".into() }));
+        shop.write("train.svm", rows(120, 12, |score| if score > 0.0 { "1".into() } else { "-1".into() }));
         shop
     }
 
