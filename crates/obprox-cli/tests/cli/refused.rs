@@ -139,6 +139,7 @@ fn data_that_cannot_be_used() {
     shop.write("counts.svm", "0 1:1\n3 1:2\n");
     shop.write("negative.svm", "-1 1:1\n2 1:2\n");
     shop.write("halves.svm", "0.5 1:1\n1.5 1:2\n");
+    shop.write("real.svm", (0..3000).map(|row| format!("{} 1:1\n", f64::from(row) / 7.0)).collect::<String>());
     shop.write("archive.zip", b"PK\x03\x04rest");
     std::fs::create_dir(shop.path("directory")).unwrap();
     shop.write("good.svm", rows(40, 3, |score| if score > 0.0 { "1".into() } else { "-1".into() }));
@@ -166,6 +167,8 @@ fn data_that_cannot_be_used() {
         "archive.zip",
         "negative.svm --loss poisson",
         "counts.svm --loss poisson --step auto",
+        "real.svm",
+        "real.svm --loss softmax",
         "halves.svm --format liblinear",
         "good.svm --weights short.txt",
         "good.svm --weights below.txt",
