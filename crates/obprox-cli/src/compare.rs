@@ -11,7 +11,7 @@ use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
-use crate::show::{self, bold, digits, grid, markdown, percent, plural, rough, tight, trimmed};
+use crate::show::{self, bold, digits, grid, markdown, percent, plural, rough, tight};
 use crate::watch::{Bar, interrupt};
 
 /// Run several solvers on one file and show them in one table
@@ -94,9 +94,7 @@ impl Compare {
         }
         let settings: Vec<_> =
             methods.iter().map(|&method| self.method.settings(method, false)).collect::<Result<_, _>>()?;
-        if self.method.needs_test() && self.test.is_none() {
-            return Err(Failure::input("--switch score: needs --test, the data to score on"));
-        }
+        self.method.check(&self.problem, self.test.is_some())?;
         input::check_one_stdin(&[
             Some(&self.data),
             self.test.as_deref(),
@@ -113,15 +111,8 @@ impl Compare {
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
-        let data = input::labelled(&self.data, &self.reading, self.quiet)?;
-        let test = match &self.test {
-            Some(path) => Some(input::labelled(path, &self.reading, self.quiet)?),
-            None => None,
-        };
-        let problem = self.problem.problem(data, &self.data, self.quiet)?;
-        if let (Some(test), Some(path)) = (&test, &self.test) {
-            input::check_labels(&problem, test, path)?;
-        }
+        let (problem, test) =
+            input::problem(&self.data, self.test.as_deref(), &self.problem, &self.reading, self.quiet)?;
 
         // ---- the runs ----------------------------------------------------------------------------------------
         let mut rows: Vec<Row> = Vec::new();
@@ -195,15 +186,13 @@ fn compare_runtimes(rows: &mut [Row]) {
 }
 
 fn title(data: &str, problem: &Problem) -> String {
-    let (lambda, max) = (problem.lambda(), problem.lambda_max());
     format!(
-        "{}\n{} × {}, {} loss, λ = {} = {} λ_max\n\n",
+        "{}\n{} × {}, {} loss, λ = {}\n\n",
         bold(data),
         plural(problem.n_rows() as u64, "row"),
         plural(problem.n_features() as u64, "feature"),
         problem.loss().name(),
-        trimmed(lambda),
-        trimmed(lambda / max)
+        show::lambda(problem)
     )
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
-use obprox::{Control, Model, Observer, Run, Settings, Start, Status};
+use obprox::{Model, Observer, Run, Settings, Start, Status};
 
 use crate::destination::{Destination, check_directory, check_distinct, check_file};
 use crate::failure::Failure;
@@ -82,10 +82,8 @@ impl Fit {
         // ---- everything that can be refused before a file is read --------------------------------------------
         let settings = self.method.settings(parse_solver(&self.solver), true)?;
         self.problem.check()?;
-        if self.method.needs_test() && self.test.is_none() {
-            return Err(Failure::input("--switch score: needs --test, the data to score on"));
-        }
-        if self.format == ModelFormat::Liblinear && self.problem.task() == Task::Counts {
+        self.method.check(&self.problem, self.test.is_some())?;
+        if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
             return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts"));
         }
         let out = self.out.clone().map(Destination::from);
@@ -94,15 +92,8 @@ impl Fit {
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
-        let data = input::labelled(&self.data, &self.reading, self.quiet)?;
-        let test = match &self.test {
-            Some(path) => Some(input::labelled(path, &self.reading, self.quiet)?),
-            None => None,
-        };
-        let problem = self.problem.problem(data, &self.data, self.quiet)?;
-        if let (Some(test), Some(path)) = (&test, &self.test) {
-            input::check_labels(&problem, test, path)?;
-        }
+        let (problem, test) =
+            input::problem(&self.data, self.test.as_deref(), &self.problem, &self.reading, self.quiet)?;
         if self.format == ModelFormat::Liblinear {
             Model::check_liblinear(problem.loss(), problem.labels())?;
         }
@@ -138,8 +129,10 @@ impl Fit {
             log.finish(&fit, measured.as_ref())?;
             written.push(format!("log written to {}", path.display()));
         }
+        written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
         if fit.status == Status::Stopped {
-            self.tell_interrupted(&written);
+            let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
+            show::note(&format!("interrupted: {kept}"), self.quiet);
         }
         if !self.quiet && out != Some(Destination::Stdout) {
             let names = (shown(&self.data), self.test.as_deref().map(shown));
@@ -221,13 +214,6 @@ impl Fit {
             Destination::File(path) => Some(format!("model written to {}", path.display())),
         })
     }
-
-    fn tell_interrupted(&self, written: &[String]) {
-        let mut kept = written.to_vec();
-        kept.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
-        let kept = if kept.is_empty() { "ended after the step under way".into() } else { kept.join(", ") };
-        show::note(&format!("interrupted: {kept}"), self.quiet);
-    }
 }
 
 /// Remembers how many rows a batch has, which the run decides.
@@ -236,9 +222,5 @@ struct BatchRows(usize);
 impl Observer for BatchRows {
     fn start(&mut self, start: &Start) {
         self.0 = start.batch_rows;
-    }
-
-    fn step(&mut self, _: &obprox::Progress) -> Control {
-        Control::Continue
     }
 }

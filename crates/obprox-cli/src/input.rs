@@ -6,7 +6,7 @@ use obprox::data::{Dataset, Label, read};
 use obprox::{Model, Problem};
 
 use crate::failure::Failure;
-use crate::flags::DataFlags;
+use crate::flags::{DataFlags, ProblemFlags};
 use crate::watch;
 
 /// The name of a data file as messages and tables show it.
@@ -36,8 +36,25 @@ pub fn labelled(path: &Path, flags: &DataFlags, quiet: bool) -> Result<Dataset, 
     data(path, flags, quiet)
 }
 
+/// Reads training and test data and states the problem; everything that could be wrong with them is refused here.
+pub fn problem(
+    data: &Path,
+    test: Option<&Path>,
+    problem: &ProblemFlags,
+    reading: &DataFlags,
+    quiet: bool,
+) -> Result<(Problem, Option<Dataset>), Failure> {
+    let rows = labelled(data, reading, quiet)?;
+    let test_rows = test.map(|path| labelled(path, reading, quiet)).transpose()?;
+    let problem = problem.problem(rows, data, quiet)?;
+    if let (Some(rows), Some(path)) = (&test_rows, test) {
+        check_labels(&problem, rows, path)?;
+    }
+    Ok((problem, test_rows))
+}
+
 /// Refuses test rows whose label the problem does not know, before any training.
-pub fn check_labels(problem: &Problem, test: &Dataset, file: &Path) -> Result<(), Failure> {
+fn check_labels(problem: &Problem, test: &Dataset, file: &Path) -> Result<(), Failure> {
     let known = problem.labels();
     let unknown = |label: &f64| !known.is_empty() && !known.contains(label);
     match test.targets.iter().position(unknown) {

@@ -7,7 +7,7 @@ use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Switch, Unit};
 use obprox::{Method, Settings};
 
-use super::{count, not_negative, number, positive, whole};
+use super::{ProblemFlags, count, not_negative, number, positive, whole};
 use crate::failure::Failure;
 
 /// The flags of every subcommand that trains.
@@ -149,9 +149,19 @@ impl MethodFlags {
         Ok(Some(switch))
     }
 
-    /// Whether test data is needed to decide the switch.
-    pub fn needs_test(&self) -> bool {
-        matches!(self.switch, Some(SwitchRule::Measured(Switch::Score(_))))
+    /// Whether the flags go with the problem's and with having test data; reads nothing.
+    pub fn check(&self, problem: &ProblemFlags, has_test: bool) -> Result<(), Failure> {
+        if matches!(self.switch, Some(SwitchRule::Measured(Switch::Score(_)))) && !has_test {
+            return Err(Failure::input("--switch score: needs --test, the data to score on"));
+        }
+        let loss = problem.loss();
+        if self.step == StepSize::Auto && loss.smoothness().is_none() {
+            return Err(Failure::input(format!(
+                "--step auto: the {} loss has no bound on its curvature: give a number",
+                loss.name()
+            )));
+        }
+        Ok(())
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is minimised: the loss, λ and the weights.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use obprox::data::{Dataset, read_vector};
-use obprox::loss::{Huber, LossKind, Task};
+use obprox::loss::{Huber, Loss, LossKind, Task};
 use obprox::{ClassWeights, Lambda, Problem, Terms, distinct};
 
 use super::{not_negative, number, positive};
@@ -61,21 +62,21 @@ impl ProblemFlags {
         if self.huber_delta.is_some() && self.loss != "huber" {
             return Err(Failure::input(format!("--huber-delta: the {} loss has no such parameter", self.loss)));
         }
-        let has_classes = matches!(self.task(), Task::Binary | Task::Classes);
+        let has_classes = matches!(self.loss().task(), Task::Binary | Task::Classes);
         if self.class_weight.is_some() && !has_classes {
             return Err(Failure::input(format!("--class-weight: the {} loss has no classes", self.loss)));
         }
         Ok(())
     }
 
-    fn loss(&self) -> LossKind {
-        let parameter = self.huber_delta.unwrap_or(Huber::DEFAULT_DELTA);
-        LossKind::from_name(&self.loss, Some(parameter)).expect("clap lets only known names through")
+    /// The loss; of softmax, that of two classes, since the data is not known yet.
+    pub fn loss(&self) -> Arc<dyn Loss> {
+        self.kind().build(2)
     }
 
-    /// What the loss's targets are.
-    pub fn task(&self) -> Task {
-        self.loss().build(2).task()
+    fn kind(&self) -> LossKind {
+        let parameter = self.huber_delta.unwrap_or(Huber::DEFAULT_DELTA);
+        LossKind::from_name(&self.loss, Some(parameter)).expect("clap lets only known names through")
     }
 
     /// Reads the weights and states the problem.
@@ -91,7 +92,7 @@ impl ProblemFlags {
             standardize: self.standardize,
         };
         let _waiting = watch::waiting("preparing the problem".into(), quiet);
-        let loss = self.loss();
+        let loss = self.kind();
         let classes = if loss == LossKind::Softmax { distinct(&data.targets).len() } else { 1 };
         Problem::new(data, loss.build(classes), &terms).map_err(Failure::about(&shown(file)))
     }

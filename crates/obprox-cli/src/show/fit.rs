@@ -67,14 +67,13 @@ fn figures(problem: &Problem, fit: &Fit) -> String {
         }
     };
     let l2 = problem.regularization().l2;
-    let ratio = problem.lambda() / problem.lambda_max();
     let mut rows = vec![
         ("objective F", bold(&significant(certificate.objective))),
         ("mean loss f", significant(certificate.loss)),
         ("‖x‖₁", significant(certificate.l1)),
         ("nonzeros", format!("{} of {of}", certificate.nnz)),
         ("density", format!("{}{}", percent(certificate.density), intercept_words(problem))),
-        ("λ", format!("{} = {} λ_max", trimmed(problem.lambda()), trimmed(ratio))),
+        ("λ", lambda(problem)),
     ];
     if l2 > 0.0 {
         rows.push(("λ₂", trimmed(l2)));
@@ -83,6 +82,15 @@ fn figures(problem: &Problem, fit: &Fit) -> String {
     rows.push(("KKT distance", rough(certificate.kkt)));
     rows.push(("training time", format!("{}, {}", seconds(fit.seconds), plural(fit.iterations, "step"))));
     pairs(rows)
+}
+
+/// λ, by itself and against λ_max.
+pub fn lambda(problem: &Problem) -> String {
+    let (lambda, max) = (problem.lambda(), problem.lambda_max());
+    match max {
+        0.0 => format!("{} (λ_max is 0)", trimmed(lambda)),
+        _ => format!("{} = {} λ_max", trimmed(lambda), trimmed(lambda / max)),
+    }
 }
 
 fn intercept_words(problem: &Problem) -> &'static str {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-pub use fit::{Outcome, fit};
+pub use fit::{Outcome, fit, lambda};
 pub use metrics::metrics;
 pub use table::{grid, markdown, pairs, tight};
 
