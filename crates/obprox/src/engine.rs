@@ -24,6 +24,7 @@ use crate::huge::Huge;
 use crate::method::{Clock, Rule};
 use crate::pass;
 use crate::penalty::{L1, Penalty, Term};
+use crate::prefetch::{AHEAD, prefetch};
 use crate::problem::{Point, Problem};
 use crate::switch::Phase;
 
@@ -56,8 +57,12 @@ pub(crate) fn engine<'a, R: Rule + 'a>(problem: &'a Problem, rule: R) -> Box<dyn
     Box::new(Engine::new(problem, problem.regularization().clone(), rule))
 }
 
-/// Compaction pays where at most this share of the entries is left, and keeps the copy small beside the data.
-const WORTH_COMPACTING: f64 = 0.3;
+/// Compaction pays where at most this share of the entries is left.
+const WORTH_COMPACTING: f64 = 0.7;
+
+/// The compacted copy stays small beside the data, which is still held: at most this share of it, or these bytes.
+const COPY_SHARE: f64 = 0.3;
+const COPY_BYTES: f64 = 256e6;
 
 /// The intercept's penalty: none.
 const FREE: L1 = L1 { l1: 0.0 };
@@ -197,6 +202,7 @@ impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
     }
 
     /// Numbers the features of the batch.
+    #[inline(never)]
     fn number(&mut self) {
         let Work { rows, features, .. } = &mut self.work;
         let (n_cols, entries) = (self.matrix.n_cols(), rows.columns.len());
@@ -212,7 +218,11 @@ impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
         features.resize(entries, 0);
         let (mark, first) = (&mut self.mark[..], self.next_mark);
         let mut met = 0;
-        for column in &mut rows.columns {
+        for at in 0..entries {
+            if let Some(&ahead) = rows.columns.get(at + AHEAD) {
+                prefetch(mark, ahead as usize);
+            }
+            let column = &mut rows.columns[at];
             // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
             let mark = &mut mark[*column as usize];
             let new = *mark < first;
@@ -223,6 +233,73 @@ impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
         }
         features.truncate(met as usize);
         self.next_mark += met;
+    }
+
+    /// Fetches the weights of the batch's features, and sets each margin to the intercept.
+    #[inline(never)]
+    fn fetch(&mut self, rows: usize, now: &Clock) {
+        let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
+        let (width, coords) = (problem.outputs(), &coords[..]);
+        let Work { features, weights, margins, .. } = work;
+        weights.resize(features.len() * width, 0.0);
+        for_each_coord(features, width, |at, coord, feature| {
+            if let Some(&ahead) = features.get(at + AHEAD) {
+                prefetch(coords, ahead as usize * width);
+            }
+            weights[at] = rule.value(&coords[coord], penalty.term(feature), now);
+        });
+        margins.clear();
+        margins.resize(rows * width, 0.0);
+        for (output, coord) in intercept.iter().enumerate() {
+            let value = rule.value(coord, FREE, now);
+            margins.iter_mut().skip(output).step_by(width).for_each(|margin| *margin = value);
+        }
+    }
+
+    /// The pull of each row on its margins: ∇ℓ less the anchor's, weighted, over the size of the batch. False where one
+    /// is not finite.
+    fn pull(&mut self, batch: &[u32]) -> bool {
+        let Self { problem, anchor, work, .. } = self;
+        let width = problem.outputs();
+        let Work { features, gradient, margins, pulls, targets, .. } = work;
+        targets.clear();
+        targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
+        pulls.resize(margins.len(), 0.0);
+        problem.loss().gradients(margins, targets, pulls);
+        let mean = 1.0 / batch.len() as f64;
+        let mut check = 0.0;
+        for (&row, pulls) in batch.iter().zip(pulls.chunks_exact_mut(width)) {
+            let row = row as usize;
+            let weight = problem.row_weight(row) * mean;
+            for (output, pull) in pulls.iter_mut().enumerate() {
+                if R::ANCHORED {
+                    *pull -= anchor[row * width + output];
+                }
+                *pull *= weight;
+                check += *pull;
+            }
+        }
+        gradient.clear();
+        gradient.resize(features.len() * width, 0.0);
+        check.is_finite()
+    }
+
+    /// Gives each coordinate of the batch its gradient.
+    #[inline(never)]
+    fn touch(&mut self, now: &Clock) {
+        let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
+        let (width, coords) = (problem.outputs(), &mut coords[..]);
+        let Work { features, weights, gradient, pulls, .. } = work;
+        for_each_coord(features, width, |at, coord, feature| {
+            if let Some(&ahead) = features.get(at + AHEAD) {
+                prefetch(coords, ahead as usize * width);
+            }
+            rule.touch(&mut coords[coord], weights[at], gradient[at], penalty.term(feature), now);
+        });
+        for (output, coord) in intercept.iter_mut().enumerate() {
+            let gradient = pulls.iter().skip(output).step_by(width).sum();
+            rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
+        }
     }
 }
 
@@ -253,55 +330,16 @@ impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
     }
 
     fn step(&mut self, batch: &[u32], now: &Clock) -> bool {
+        let width = self.problem.outputs();
         self.matrix.gather(batch, &mut self.work.rows);
         self.number();
-
-        let Self { problem, penalty, rule, coords, intercept, anchor, work, .. } = self;
-        let (rule, width) = (&*rule, problem.outputs());
-        let weights = &mut work.weights;
-        weights.resize(work.features.len() * width, 0.0);
-        for_each_coord(&work.features, width, |at, coord, feature| {
-            weights[at] = rule.value(&coords[coord], penalty.term(feature), now);
-        });
-
-        work.margins.clear();
-        work.margins.resize(batch.len() * width, 0.0);
-        for (output, coord) in intercept.iter().enumerate() {
-            let value = rule.value(coord, FREE, now);
-            work.margins.iter_mut().skip(output).step_by(width).for_each(|margin| *margin = value);
-        }
-        self.walked += work.rows.columns.len() as u64;
-        self.live += work.add_margins(width);
-
-        work.targets.clear();
-        work.targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
-        work.pulls.resize(work.margins.len(), 0.0);
-        problem.loss().gradients(&work.margins, &work.targets, &mut work.pulls);
-        let mean = 1.0 / batch.len() as f64;
-        let mut check = 0.0;
-        for (&row, pulls) in batch.iter().zip(work.pulls.chunks_exact_mut(width)) {
-            let row = row as usize;
-            let weight = problem.row_weight(row) * mean;
-            for (output, pull) in pulls.iter_mut().enumerate() {
-                if R::ANCHORED {
-                    *pull -= anchor[row * width + output];
-                }
-                *pull *= weight;
-                check += *pull;
-            }
-        }
-        work.gradient.clear();
-        work.gradient.resize(work.features.len() * width, 0.0);
-        work.add_gradient(width);
-
-        for (output, coord) in intercept.iter_mut().enumerate() {
-            let gradient = work.pulls.iter().skip(output).step_by(width).sum();
-            rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
-        }
-        for_each_coord(&work.features, width, |at, coord, feature| {
-            rule.touch(&mut coords[coord], work.weights[at], work.gradient[at], penalty.term(feature), now);
-        });
-        check.is_finite()
+        self.fetch(batch.len(), now);
+        self.walked += self.work.rows.columns.len() as u64;
+        self.live += self.work.add_margins(width);
+        let finite = self.pull(batch);
+        self.work.add_gradient(width);
+        self.touch(now);
+        finite
     }
 
     fn end_epoch(&mut self, now: &Clock) {
@@ -319,7 +357,9 @@ impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
 
     fn compact(&mut self, now: &Clock) {
         let width = self.problem.outputs();
-        if self.live as f64 > WORTH_COMPACTING * (self.walked * width as u64) as f64 || self.walked == 0 {
+        let share = self.live as f64 / (self.walked.max(1) * width as u64) as f64;
+        let bytes = self.matrix.bytes() as f64;
+        if self.walked == 0 || share > WORTH_COMPACTING || share * bytes > COPY_BYTES.max(COPY_SHARE * bytes) {
             return;
         }
         // A feature stays while any of its outputs is not zero, or where nothing holds it at zero.

@@ -15,6 +15,7 @@ mod observe;
 pub mod output;
 mod pass;
 pub mod penalty;
+mod prefetch;
 mod problem;
 pub mod sampler;
 pub mod schedule;

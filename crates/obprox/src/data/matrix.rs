@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::buffer::Buffer;
+use crate::prefetch::prefetch_range;
 
 /// A type that a stored value can have.
 pub trait Value: Copy + Send + Sync + 'static {
@@ -16,6 +17,8 @@ pub trait Value: Copy + Send + Sync + 'static {
     fn iter(array: &Self::Array, range: Range<usize>) -> impl Iterator<Item = f64>;
     /// The entries at the given positions.
     fn gather(array: &Self::Array, positions: impl Iterator<Item = usize>) -> Self::Array;
+    /// Asks for the cache lines of a range.
+    fn prefetch(array: &Self::Array, range: Range<usize>);
 }
 
 /// The value of a matrix whose every entry is 1: takes no memory at all.
@@ -34,6 +37,8 @@ impl Value for One {
     }
 
     fn gather(_: &(), _: impl Iterator<Item = usize>) {}
+
+    fn prefetch(_: &(), _: Range<usize>) {}
 }
 
 macro_rules! stored {
@@ -53,6 +58,11 @@ macro_rules! stored {
 
             fn gather(array: &Buffer<$type>, positions: impl Iterator<Item = usize>) -> Buffer<$type> {
                 positions.map(|position| array[position]).collect::<Vec<_>>().into()
+            }
+
+            #[inline]
+            fn prefetch(array: &Buffer<$type>, range: Range<usize>) {
+                prefetch_range(array, range);
             }
         }
     )*};
@@ -77,6 +87,8 @@ pub trait Rows: Sync {
     fn keep_columns(&self, columns: &[u32]) -> Self
     where
         Self: Sized;
+    /// Asks for the cache lines of a row that is about to be visited.
+    fn prefetch_row(&self, row: usize);
     /// Appends the entries of a row to two arrays.
     fn copy_row(&self, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f64>);
 }
@@ -184,6 +196,12 @@ impl<V: Value> Rows for Csr<V> {
     }
 
     #[inline]
+    fn prefetch_row(&self, row: usize) {
+        prefetch_range(&self.indices, self.span(row));
+        V::prefetch(&self.values, self.span(row));
+    }
+
+    #[inline]
     fn copy_row(&self, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f64>) {
         let span = self.span(row);
         columns.extend_from_slice(&self.indices[span.clone()]);
@@ -245,6 +263,11 @@ impl<V: Value> Rows for Dense<V> {
         let positions =
             (0..self.n_rows).flat_map(|row| columns.iter().map(move |&column| row * self.n_cols + column as usize));
         Self::new(self.n_rows, columns.len(), V::gather(&self.values, positions))
+    }
+
+    #[inline]
+    fn prefetch_row(&self, row: usize) {
+        V::prefetch(&self.values, row * self.n_cols..(row + 1) * self.n_cols);
     }
 
     #[inline]
@@ -337,13 +360,19 @@ impl Matrix {
         batch.values.clear();
         match self {
             Self::Ones(csr) => {
-                for &row in rows {
+                for (at, &row) in rows.iter().enumerate() {
+                    if let Some(&ahead) = rows.get(at + 2) {
+                        csr.prefetch_row(ahead as usize);
+                    }
                     batch.columns.extend_from_slice(&csr.indices[csr.span(row as usize)]);
                     batch.ends.push(batch.columns.len());
                 }
             }
             _ => with_rows!(self, |matrix| {
-                for &row in rows {
+                for (at, &row) in rows.iter().enumerate() {
+                    if let Some(&ahead) = rows.get(at + 2) {
+                        matrix.prefetch_row(ahead as usize);
+                    }
                     matrix.copy_row(row as usize, &mut batch.columns, &mut batch.values);
                     batch.ends.push(batch.columns.len());
                 }

@@ -23,13 +23,7 @@ impl Term for L1 {
 
     #[inline]
     fn face(self, x: f64, gradient: f64, step: f64) -> f64 {
-        if self.l1 == 0.0 {
-            x - step * gradient
-        } else if x == 0.0 {
-            0.0
-        } else {
-            on_face(x - step * (gradient + self.l1.copysign(x)), x)
-        }
+        if self.l1 == 0.0 { x - step * gradient } else { on_face(x - step * (gradient + self.l1.copysign(x)), x) }
     }
 
     #[inline]

@@ -12,10 +12,12 @@ pub fn shrink(x: f64, t: f64) -> f64 {
     kept.copysign(x) + 0.0
 }
 
-/// The projection of a trial point on the orthant face of x ≠ 0: itself where it kept the sign of x, else 0.
+/// The projection of a trial point on the orthant face of x: itself where it kept the sign of x, else 0.
 #[inline]
 pub fn on_face(trial: f64, x: f64) -> f64 {
-    if trial * x.signum() <= 0.0 { 0.0 } else { trial }
+    // `|` and not `||`: one condition to select by, no branch to guess.
+    let dropped = (x == 0.0) | (trial * 1f64.copysign(x) <= 0.0);
+    if dropped { 0.0 } else { trial }
 }
 
 /// k proximal steps x ← S(x − αg, αλ)/(1 + αλ₂) with the same α and g, in closed form.
@@ -208,5 +210,8 @@ mod tests {
         assert_eq!(on_face(-0.5, 2.0), 0.0);
         assert_eq!(on_face(-0.5, -2.0), -0.5);
         assert_eq!(on_face(0.0, -2.0), 0.0);
+        assert_eq!(on_face(0.5, 0.0), 0.0);
+        assert_eq!(on_face(-0.5, -0.0), 0.0);
+        assert_eq!(on_face(1e-300, 1e-300), 1e-300);
     }
 }
