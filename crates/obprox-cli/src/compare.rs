@@ -11,7 +11,7 @@ use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
-use crate::show::{self, bold, digits, grid, markdown, percent, plural, rough, tight};
+use crate::show::{self, bold, digits, grid, markdown, plural, rough, tight};
 use crate::watch::{Bar, interrupt};
 
 /// Run several solvers on one file and show them in one table
@@ -196,7 +196,7 @@ fn title(data: &str, problem: &Problem) -> String {
     )
 }
 
-/// The table for people; `marked` sets a star at the best of each column.
+/// The table for people, as few digits as tell solvers apart, to stay within 80 columns; `marked` sets a star at the best of each column.
 fn table(rows: &[Row], marked: bool) -> comfy_table::Table {
     let has_test = rows.iter().any(|row| row.test_score.is_some());
     let mut header = vec!["solver", "F", "f", "density", "nnz", "gap", "sec", "rel."];
@@ -214,11 +214,11 @@ fn table(rows: &[Row], marked: bool) -> comfy_table::Table {
         let mut cells = vec![
             format!("{}{diverged}", row.solver),
             cell(digits(row.objective, 5), |row| row.objective),
-            cell(digits(row.f, 5), |row| row.f),
-            cell(percent(row.density).replace(' ', ""), |row| row.density),
+            cell(digits(row.f, 4), |row| row.f),
+            cell(digits(100.0 * row.density, 3) + "%", |row| row.density),
             cell(row.nnz.to_string(), |row| row.nnz as f64),
             cell(row.relative_gap.map_or("–".into(), rough), |row| row.relative_gap.unwrap_or(f64::NAN)),
-            cell(digits(row.seconds, 3), |row| row.seconds),
+            cell(format!("{:.3}", row.seconds), |row| row.seconds),
             format!("{:.1}×", row.relative_runtime),
         ];
         if has_test {

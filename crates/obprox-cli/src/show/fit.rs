@@ -1,7 +1,7 @@
 //! The table at the end of a fit.
 
 use obprox::metrics::Metrics;
-use obprox::{Fit, Model, Problem, Settings, Status};
+use obprox::{Fit, Model, Point, Problem, Settings, Status, certify};
 
 use super::{bold, metrics, pairs, percent, plural, rough, seconds, significant, trimmed};
 
@@ -44,6 +44,9 @@ pub fn fit(outcome: &Outcome) -> String {
     );
     page += &figures(problem, fit);
     page += &format!("\n{}\n", in_words(fit, settings));
+    if let Some(hint) = hint(problem, fit) {
+        page += &format!("{hint}\n");
+    }
     if let Some((name, measured)) = outcome.test {
         page += &format!("\n{} {name}\n{}", bold("test:"), metrics(measured, problem.loss().name(), false));
     }
@@ -113,6 +116,13 @@ pub fn in_words(fit: &Fit, settings: &Settings) -> String {
         Status::Stopped => format!("interrupted after {epochs}: {reached}, the optimum is not certified"),
         Status::Diverged => format!("diverged after {epochs}: these are the last good weights, {reached}"),
     }
+}
+
+/// A run that ends above its start took steps that were too long; figures alone do not show that to everyone.
+fn hint(problem: &Problem, fit: &Fit) -> Option<&'static str> {
+    let start = || certify(problem, &Point::zero(problem)).objective;
+    let worse = fit.status == Status::MaxEpochs && fit.certificate.objective > start();
+    worse.then_some("F is larger than at x = 0: try a smaller --step, --step auto or --standardize")
 }
 
 fn largest_weights(model: &Model) -> String {

@@ -78,3 +78,12 @@ fn nothing_is_wider_than_a_terminal() {
         assert!(!shown.contains('\x1b'), "no colour in a pipe");
     }
 }
+
+#[test]
+fn steps_that_are_too_long_are_hinted_at() {
+    let shop = Workshop::new();
+    shop.write("real.svm", rows(60, 5, |score| score.to_string()));
+    let long = shop.ok("fit real.svm --loss squared --batch N --step 9 --epochs 5");
+    assert!(long.contains("F is larger than at x = 0: try a smaller --step"), "{long}");
+    assert!(!shop.ok("fit real.svm --loss squared --batch N --step auto --epochs 5").contains("larger than"));
+}
