@@ -1,2 +1,68 @@
-//! The `obprox` command.
-fn main() {}
+//! The `obprox` command: min f(x) + λ‖x‖₁ from files to models. Glue over the library, one file a subcommand.
+
+// The library must not print; this is the one place that does.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod compare;
+mod completions;
+mod data;
+mod destination;
+mod eval;
+mod failure;
+mod fit;
+mod flags;
+mod input;
+mod predict;
+mod show;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Models that are mostly exact zeros: min f(x) + λ‖x‖₁
+#[derive(Parser)]
+#[command(name = "obprox", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox fit train.svm --test test.svm --out model.json
+  obprox predict model.json new.svm > labels.txt
+  obprox compare train.svm --lambda 0.1max
+  obprox data inspect train.svm
+  obprox help fit                    every flag of a subcommand";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a sparse model on a LIBSVM or CSV file
+    Fit(Box<fit::Fit>),
+    /// Predict labels, values or probabilities with a model
+    Predict(predict::Predict),
+    /// Measure a model on labelled data: accuracy, AUC, log-loss, RMSE, R²
+    Eval(eval::Eval),
+    /// Run several solvers on one file and show them in one table
+    Compare(Box<compare::Compare>),
+    /// Look at data files, convert and generate them
+    Data(data::Data),
+    /// Print a completion script for your shell
+    Completions(completions::Completions),
+}
+
+fn main() -> ExitCode {
+    let outcome = Cli::try_parse().map_err(failure::usage).and_then(|cli| match cli.command {
+        Command::Fit(fit) => fit.run(),
+        Command::Predict(predict) => predict.run(),
+        Command::Eval(eval) => eval.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Data(data) => data.run(),
+        Command::Completions(completions) => completions.run(),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -39,6 +39,11 @@ pub(crate) fn file_in(directory: &Path) -> PathBuf {
     directory.join("checkpoint.obprox")
 }
 
+/// Whether a directory holds a checkpoint that a run could go on from.
+pub fn has_checkpoint(directory: impl AsRef<Path>) -> bool {
+    file_in(directory.as_ref()).exists()
+}
+
 /// Writes a checkpoint whole.
 pub(crate) fn write(
     directory: &Path,

@@ -23,6 +23,7 @@ mod stochastic;
 pub mod switch;
 
 pub use certificate::{Certificate, certify};
+pub use checkpoint::has_checkpoint;
 pub use error::{Error, Result};
 pub use fit::{Fit, Method, Run, Settings, Status};
 pub use model::{Block, Model};

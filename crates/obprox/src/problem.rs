@@ -276,6 +276,14 @@ fn encode(raw: &[f64], loss: &dyn Loss) -> Result<(Vec<f64>, Vec<f64>)> {
             if labels.len() < 2 {
                 return Err(one_class(&labels));
             }
+            if labels.len() >= MANY && labels.len() > raw.len() / 2 {
+                return Err(Error::Data(format!(
+                    "{} distinct labels in {} rows ({}) are no classes; use squared or huber for real targets",
+                    labels.len(),
+                    raw.len(),
+                    some(&labels)
+                )));
+            }
             if labels.len() != loss.outputs() {
                 return Err(Error::Data(format!(
                     "the {name} loss was made for {} classes, but there are {} distinct labels",
@@ -293,6 +301,9 @@ fn one_class(labels: &[f64]) -> Error {
     Error::Data(format!("every row has the label {}: two classes are needed to learn from", some(labels)))
 }
 
+/// More distinct values than this are sorted, not looked up; so many labels are classes only if rows share them.
+const MANY: usize = 1000;
+
 /// The distinct values, in increasing order.
 pub fn distinct(values: &[f64]) -> Vec<f64> {
     let mut distinct: Vec<f64> = Vec::new();
@@ -301,6 +312,13 @@ pub fn distinct(values: &[f64]) -> Vec<f64> {
         // Runs of equal labels are common, and a label seen before is the rule: look, do not sort all.
         if value != last {
             last = value;
+            // Real targets that were taken for labels: inserting each would be quadratic.
+            if distinct.len() == MANY {
+                let mut all = values.to_vec();
+                all.sort_unstable_by(f64::total_cmp);
+                all.dedup();
+                return all;
+            }
             let at = distinct.partition_point(|&known| known < value);
             if distinct.get(at) != Some(&value) {
                 distinct.insert(at, value);
@@ -378,4 +396,16 @@ fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<Option<Vec<
     let scale = raw.len() as f64 / total;
     weights.iter_mut().for_each(|weight| *weight *= scale);
     Ok(weights.iter().any(|&weight| weight != 1.0).then_some(weights))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_values_are_found_whether_few_or_many() {
+        assert_eq!(distinct(&[3.0, -1.0, 3.0, 3.0, -1.0, 0.0]), [-1.0, 0.0, 3.0]);
+        let many: Vec<f64> = (0..3000).map(|at| f64::from(at * 7 % 2000)).collect();
+        assert_eq!(distinct(&many), (0..2000).map(f64::from).collect::<Vec<_>>());
+    }
 }

@@ -77,7 +77,11 @@ impl Model {
             file: file.into(),
             line: error.line().max(1) as u64,
             column: error.column().max(1) as u64,
-            message: format!("not an obprox model: {error}"),
+            // serde_json says the place again at the end.
+            message: format!(
+                "not an obprox model: {}",
+                error.to_string().split(" at line ").next().unwrap_or_default()
+            ),
         })?;
         if read.format != FORMAT || read.version != VERSION {
             let found = format!("{} version {}", read.format, read.version);

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::Model;
-use crate::loss::Task;
+use crate::loss::{Loss, Task};
 use crate::output::write_whole;
 use crate::{Error, Result};
 
@@ -17,25 +17,19 @@ impl Model {
         write_whole(path.as_ref(), |out| out.write_all(text.as_bytes()))
     }
 
+    /// Whether models of a loss and labels can be written in LIBLINEAR's format: to be asked before training.
+    pub fn check_liblinear(loss: &dyn Loss, labels: &[f64]) -> Result<()> {
+        solver_type(loss.task(), loss.name(), labels).map(drop)
+    }
+
     /// The model as LIBLINEAR's text.
     pub fn to_liblinear(&self) -> Result<String> {
-        let solver = match (self.task, self.loss.as_str()) {
-            (Task::Binary, "squared-hinge") => "L1R_L2LOSS_SVC",
-            (Task::Binary | Task::Classes, _) => "L1R_LR",
-            (Task::Regression, _) => "L2R_L2LOSS_SVR",
-            (Task::Counts, loss) => {
-                let message = format!("LIBLINEAR has no model for the {loss} loss; write obprox's own format");
-                return Err(Error::parameter("format", message));
-            }
-        };
+        let solver = solver_type(self.task, &self.loss, &self.labels)?;
         let labels: Vec<String> = match self.task {
             // +1, the larger label, is the class of positive margins.
             Task::Binary => self.labels.iter().rev().map(f64::to_string).collect(),
             _ => self.labels.iter().map(f64::to_string).collect(),
         };
-        if self.labels.iter().any(|label| label.fract() != 0.0) {
-            return Err(Error::parameter("format", "LIBLINEAR's labels are integers, and these are not"));
-        }
         let mut text = format!("solver_type {solver}\nnr_class {}\n", self.labels.len().max(2));
         if !labels.is_empty() {
             text += &format!("label {}\n", labels.join(" "));
@@ -57,5 +51,21 @@ impl Model {
         }
         text.push('\n');
         Ok(text)
+    }
+}
+
+/// LIBLINEAR's name for a solver of such models.
+fn solver_type(task: Task, loss: &str, labels: &[f64]) -> Result<&'static str> {
+    if labels.iter().any(|label| label.fract() != 0.0) {
+        return Err(Error::parameter("format", "LIBLINEAR's labels are integers, and these are not"));
+    }
+    match (task, loss) {
+        (Task::Binary, "squared-hinge") => Ok("L1R_L2LOSS_SVC"),
+        (Task::Binary | Task::Classes, _) => Ok("L1R_LR"),
+        (Task::Regression, _) => Ok("L2R_L2LOSS_SVR"),
+        (Task::Counts, loss) => {
+            let message = format!("LIBLINEAR has no model for the {loss} loss; write obprox's own format");
+            Err(Error::parameter("format", message))
+        }
     }
 }

@@ -103,7 +103,7 @@ impl Model {
     pub fn margins(&self, matrix: &Matrix) -> Vec<f64> {
         let outputs = self.blocks.len();
         let mut point = Point {
-            weights: vec![0.0; self.n_features.max(matrix.n_cols()) * outputs],
+            weights: vec![0.0; self.n_features * outputs],
             intercept: self.blocks.iter().map(|block| block.intercept).collect(),
         };
         for (output, block) in self.blocks.iter().enumerate() {
@@ -111,7 +111,20 @@ impl Model {
                 point.weights[feature as usize * outputs + output] = value;
             }
         }
-        pass::margins(matrix, &point)
+        if matrix.n_cols() <= self.n_features {
+            return pass::margins(matrix, &point);
+        }
+        // The weights stay as long as the model knows: one far index in a test file must not cost gigabytes.
+        let mut margins = vec![0.0; matrix.n_rows() * outputs];
+        margins.par_chunks_exact_mut(outputs.max(1)).enumerate().for_each(|(row, margins)| {
+            margins.copy_from_slice(&point.intercept);
+            matrix.for_each(row, |column, value| {
+                if let Some(weights) = point.weights.get(column * outputs..(column + 1) * outputs) {
+                    margins.iter_mut().zip(weights).for_each(|(margin, weight)| *margin += value * weight);
+                }
+            });
+        });
+        margins
     }
 
     /// The label, value or expected count of each row.

@@ -1,0 +1,226 @@
+//! `obprox fit`: file → model.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use obprox::loss::Task;
+use obprox::metrics::Metrics;
+use obprox::{Model, Observer, Run, Settings, Start, Status};
+
+use crate::destination::{Destination, check_directory, check_distinct, check_file};
+use crate::failure::Failure;
+use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
+use crate::input::{self, shown};
+use crate::show::{self, Outcome};
+use crate::watch::{Bar, Log, Origin, interrupt};
+
+/// Train a sparse model: min (1/N) Σ loss + λ‖x‖₁
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Fit {
+    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    data: PathBuf,
+
+    /// Labelled data to score the model on
+    #[arg(long, value_name = "FILE")]
+    test: Option<PathBuf>,
+
+    /// Where to write the model; - is standard output
+    #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(std::ffi::OsString))]
+    out: Option<std::ffi::OsString>,
+
+    /// The format of the model file: JSON, or LIBLINEAR's own for its predict
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ModelFormat::Obprox, requires = "out")]
+    format: ModelFormat,
+
+    /// Where to write the record of the run, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Save the whole state here after every epoch
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+
+    /// Go on from the state in --checkpoint, to the same bits as a run without a break
+    #[arg(long, requires = "checkpoint")]
+    resume: bool,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// The method
+    #[arg(long, value_name = "SOLVER", value_parser = solver_names(), default_value = Settings::default().method.name())]
+    solver: String,
+
+    #[command(flatten)]
+    problem: ProblemFlags,
+
+    #[command(flatten)]
+    method: MethodFlags,
+
+    #[command(flatten)]
+    reading: DataFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox fit train.svm --test test.svm --out model.json
+  obprox fit table.csv --label income --loss squared --lambda 0.05max
+  obprox fit train.svm --solver prox-svrg --step auto --epochs 100 --log run.jsonl
+  obprox fit train.svm --epochs 500 --checkpoint state --resume --out model.json
+  xzcat train.xz | obprox fit - --lambda 1e-4";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelFormat {
+    Obprox,
+    Liblinear,
+}
+
+impl Fit {
+    pub fn run(self) -> Result<(), Failure> {
+        // ---- everything that can be refused before a file is read --------------------------------------------
+        let settings = self.method.settings(parse_solver(&self.solver), true)?;
+        self.problem.check()?;
+        self.method.check(&self.problem, self.test.is_some())?;
+        if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
+            return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts"));
+        }
+        let out = self.out.clone().map(Destination::from);
+        self.check_paths(out.as_ref())?;
+        let threads = self.reading.start_threads()?;
+        interrupt::listen()?;
+
+        // ---- data --------------------------------------------------------------------------------------------
+        let (problem, test) =
+            input::problem(&self.data, self.test.as_deref(), &self.problem, &self.reading, self.quiet)?;
+        if self.format == ModelFormat::Liblinear {
+            Model::check_liblinear(problem.loss(), problem.labels())?;
+        }
+
+        // ---- the run -----------------------------------------------------------------------------------------
+        let mut log = self.log.clone().map(|path| Log::new(path, self.origin(threads)));
+        let mut bar = Bar::new("fit", self.quiet);
+        let mut batch = BatchRows(0);
+        let mut stop = interrupt::Interrupt;
+        let mut run = Run::new(&problem, settings.clone()).observe(&mut bar).observe(&mut batch).observe(&mut stop);
+        if let Some(log) = &mut log {
+            run = run.observe(log);
+        }
+        if let Some(test) = &test {
+            run = run.validate(test);
+        }
+        if let Some(directory) = &self.checkpoint {
+            self.announce(directory);
+            run = run.checkpoint(directory, self.resume);
+        }
+        let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
+
+        // ---- what is kept and told ---------------------------------------------------------------------------
+        let mut written = Vec::new();
+        if let Some(out) = &out {
+            written.extend(self.save(&fit.model, out)?);
+        }
+        let measured: Option<Metrics> = match (&test, &self.test) {
+            (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
+            _ => None,
+        };
+        if let (Some(log), Some(path)) = (log, &self.log) {
+            log.finish(&fit, measured.as_ref())?;
+            written.push(format!("log written to {}", path.display()));
+        }
+        written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
+        if fit.status == Status::Stopped {
+            let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
+            show::note(&format!("interrupted: {kept}"), self.quiet);
+        }
+        if !self.quiet && out != Some(Destination::Stdout) {
+            let names = (shown(&self.data), self.test.as_deref().map(shown));
+            show::print(&show::fit(&Outcome {
+                data: &names.0,
+                problem: &problem,
+                settings: &settings,
+                batch: batch.0,
+                fit: &fit,
+                test: names.1.as_deref().zip(measured.as_ref()),
+                written: &written,
+            }))?;
+        }
+        match fit.status {
+            Status::Diverged => Err(Failure::other(
+                "the run diverged: F was no longer finite; try a smaller --step, --step auto or --standardize",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
+        let out = out.and_then(|out| if let Destination::File(path) = out { Some(path.as_path()) } else { None });
+        let reads = [
+            ("DATA", Some(self.data.as_path())),
+            ("--test", self.test.as_deref()),
+            ("--weights", self.problem.weights.as_deref()),
+            ("--feature-weights", self.problem.feature_weights.as_deref()),
+        ];
+        input::check_one_stdin(&reads.map(|(_, path)| path))?;
+        for (flag, path) in [("--out", out), ("--log", self.log.as_deref())] {
+            if let Some(path) = path {
+                check_file(flag, path)?;
+            }
+        }
+        if let Some(directory) = &self.checkpoint {
+            check_directory("--checkpoint", directory)?;
+        }
+        for read in reads {
+            check_distinct(&[read, ("--out", out), ("--log", self.log.as_deref())])?;
+        }
+        Ok(())
+    }
+
+    fn origin(&self, threads: usize) -> Origin {
+        let name = |path: &Option<PathBuf>| path.as_deref().map(shown);
+        Origin {
+            data: shown(&self.data),
+            test: name(&self.test),
+            weights: name(&self.problem.weights),
+            feature_weights: name(&self.problem.feature_weights),
+            threads,
+        }
+    }
+
+    /// Says what becomes of an earlier checkpoint, or that there is none.
+    fn announce(&self, directory: &Path) {
+        let name = directory.display();
+        match (self.resume, obprox::has_checkpoint(directory)) {
+            (true, false) => show::note(&format!("no checkpoint in {name} yet: starting anew"), self.quiet),
+            (false, true) => {
+                let text = format!("starting anew over the checkpoint in {name} (--resume would go on from it)");
+                show::note(&text, self.quiet);
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes the model; a line that says where.
+    fn save(&self, model: &Model, out: &Destination) -> Result<Option<String>, Failure> {
+        match (out, self.format) {
+            (Destination::Stdout, ModelFormat::Obprox) => show::print(&model.to_json())?,
+            (Destination::Stdout, ModelFormat::Liblinear) => show::print(&model.to_liblinear()?)?,
+            (Destination::File(path), ModelFormat::Obprox) => model.save(path)?,
+            (Destination::File(path), ModelFormat::Liblinear) => model.save_liblinear(path)?,
+        }
+        Ok(match out {
+            Destination::Stdout => None,
+            Destination::File(path) => Some(format!("model written to {}", path.display())),
+        })
+    }
+}
+
+/// Remembers how many rows a batch has, which the run decides.
+struct BatchRows(usize);
+
+impl Observer for BatchRows {
+    fn start(&mut self, start: &Start) {
+        self.0 = start.batch_rows;
+    }
+}

@@ -1,0 +1,95 @@
+//! How data files are read.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use obprox::data::{Format, Label, ReadOptions};
+
+use crate::failure::Failure;
+
+/// The flags of every subcommand that reads data.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Reading the data")]
+pub struct DataFlags {
+    /// CSV: the label's column: first, last, none, a number from 1, or a header's name
+    #[arg(long, value_name = "COLUMN", default_value = "first", value_parser = parse_label)]
+    pub label: Label,
+
+    /// CSV: the first line is a header (told by content otherwise)
+    #[arg(long, overrides_with = "no_header")]
+    header: bool,
+
+    /// CSV: the first line is a row
+    #[arg(long)]
+    no_header: bool,
+
+    /// The format, where it should not be told by content
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    data_format: Option<FormatName>,
+
+    /// At least this many features, for data whose last columns are empty
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    features: Option<u32>,
+
+    /// Threads for reading and evaluation [default: one a core]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatName {
+    Libsvm,
+    Csv,
+    Cache,
+}
+
+fn parse_label(text: &str) -> Result<Label, String> {
+    match Label::from_str(text) {
+        Ok(Label::Number(0)) => Err("columns are counted from 1".into()),
+        Ok(Label::Name(name)) if name.is_empty() => Err("the name is empty".into()),
+        Ok(label) => Ok(label),
+    }
+}
+
+impl DataFlags {
+    /// What the reader is asked.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.data_format.map(|format| match format {
+                FormatName::Libsvm => Format::Libsvm,
+                FormatName::Csv => Format::Csv,
+                FormatName::Cache => Format::Cache,
+            }),
+            label: self.label.clone(),
+            header: match (self.header, self.no_header) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            },
+            n_cols: self.features.map(|features| features as usize),
+            ..ReadOptions::default()
+        }
+    }
+
+    /// Sizes the pool of threads; the count it has.
+    pub fn start_threads(&self) -> Result<usize, Failure> {
+        if let Some(threads) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
+            pool.map_err(|error| Failure::other(format!("--threads {threads}: {error}")))?;
+        }
+        Ok(rayon::current_num_threads())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_words_numbers_or_names() {
+        assert_eq!(parse_label("none"), Ok(Label::Absent));
+        assert_eq!(parse_label("3"), Ok(Label::Number(3)));
+        assert_eq!(parse_label("income"), Ok(Label::Name("income".into())));
+        assert!(parse_label("0").is_err() && parse_label("").is_err());
+    }
+}

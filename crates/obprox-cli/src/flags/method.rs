@@ -1,0 +1,321 @@
+//! How it is minimised: steps, batches, switching, stopping.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use obprox::sampler::Batch;
+use obprox::schedule::{Schedule, StepSize};
+use obprox::switch::{Switch, Unit};
+use obprox::{Method, Settings};
+
+use super::{ProblemFlags, count, not_negative, number, positive, whole};
+use crate::failure::Failure;
+
+/// The flags of every subcommand that trains.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The method")]
+pub struct MethodFlags {
+    /// At most this many passes over the data
+    #[arg(long, value_name = "N", default_value = "30", value_parser = count, allow_negative_numbers = true)]
+    pub epochs: u64,
+
+    /// Rows in a batch; the letter N means all of them [default: min(256, ⌈N/100⌉)]
+    #[arg(long, value_name = "ROWS", value_parser = parse_batch, allow_negative_numbers = true)]
+    batch: Option<Batch>,
+
+    /// The first step size α, or auto: from the smoothness of loss and data
+    #[arg(long, value_name = "ALPHA", default_value = "1", value_parser = parse_step, allow_negative_numbers = true)]
+    step: StepSize,
+
+    /// How α moves: decay (each epoch), constant, 1/k or 1/sqrt-k (each step)
+    #[arg(long, value_name = "RULE", default_value = "decay", value_parser = ["decay", "constant", "1/k", "1/sqrt-k"])]
+    schedule: String,
+
+    /// What α is multiplied by after each epoch [default: 0.995]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_decay, allow_negative_numbers = true)]
+    decay: Option<f64>,
+
+    /// N_P, Prox-SG epochs before Orthant [default: 5; obproxsg-plus 15]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    np: Option<u64>,
+
+    /// N_O, Orthant epochs before Prox-SG again, or inf [default: 5; obproxsg-plus inf]
+    #[arg(long, value_name = "N", value_parser = parse_rounds, allow_negative_numbers = true)]
+    no: Option<Rounds>,
+
+    /// When to switch: by --np and --no counted in epochs or iterations, adaptive, or once
+    /// objective:VALUE or score:VALUE (on --test) is reached
+    #[arg(long, value_name = "RULE", value_parser = parse_switch)]
+    switch: Option<SwitchRule>,
+
+    /// γ of rda [default: 10]
+    #[arg(long, value_name = "GAMMA", value_parser = positive, allow_negative_numbers = true)]
+    gamma: Option<f64>,
+
+    /// prox-svrg: take the mean of an epoch's iterates instead of the last
+    #[arg(long)]
+    average: bool,
+
+    /// Stop at this relative duality gap (KKT distance where the loss has no dual)
+    #[arg(long, value_name = "GAP", default_value = "1e-6", value_parser = not_negative, allow_negative_numbers = true)]
+    tol: f64,
+
+    /// The seed that decides the batches
+    #[arg(long, value_name = "SEED", default_value = "0", value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+
+    /// Compute F and the certificates every so many epochs; at the end always
+    #[arg(long, value_name = "EPOCHS", default_value = "1", value_parser = count, allow_negative_numbers = true)]
+    eval_every: u64,
+}
+
+/// A number of rounds, or without end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rounds(Option<u64>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum SwitchRule {
+    Counted(Unit),
+    Measured(Switch),
+}
+
+impl MethodFlags {
+    /// The settings for a method. `alone` refuses flags that the method has no use for; beside other methods, for
+    /// which they may be meant, they are passed over.
+    pub fn settings(&self, method: Method, alone: bool) -> Result<Settings, Failure> {
+        let defaults = Settings::with_method(method);
+        let unused = |flag: &str, of: &str| {
+            Err(Failure::input(format!("{flag}: has no meaning for the solver {}, only for {of}", method.name())))
+        };
+        let switches = paper_switch(method).is_some();
+        if alone {
+            let given = [("--np", self.np.is_some()), ("--no", self.no.is_some()), ("--switch", self.switch.is_some())];
+            match given.iter().find(|(_, given)| *given) {
+                Some((flag, _)) if !switches => return unused(flag, "obproxsg and obproxsg-plus"),
+                _ => {}
+            }
+            if self.gamma.is_some() && method != Method::Rda {
+                return unused("--gamma", "rda");
+            }
+            if self.average && method != Method::ProxSvrg {
+                return unused("--average", "prox-svrg");
+            }
+        }
+        Ok(Settings {
+            epochs: self.epochs,
+            batch: self.batch.unwrap_or(defaults.batch),
+            step: self.step,
+            schedule: self.schedule()?,
+            switch: self.switch(method)?,
+            gamma: self.gamma.unwrap_or(defaults.gamma),
+            average: self.average && method == Method::ProxSvrg,
+            tolerance: self.tol,
+            seed: self.seed,
+            eval_every: self.eval_every,
+            ..defaults
+        })
+    }
+
+    fn schedule(&self) -> Result<Schedule, Failure> {
+        let schedule = match self.schedule.as_str() {
+            "constant" => Schedule::Constant,
+            "1/k" => Schedule::OverK,
+            "1/sqrt-k" => Schedule::OverSqrtK,
+            _ => return Ok(self.decay.map_or(Schedule::default(), Schedule::Decay)),
+        };
+        match self.decay {
+            Some(_) => Err(Failure::input(format!("--decay: cannot be used with --schedule {}", self.schedule))),
+            None => Ok(schedule),
+        }
+    }
+
+    fn switch(&self, method: Method) -> Result<Option<Switch>, Failure> {
+        let Some(Switch::Fixed { prox, orthant, unit }) = paper_switch(method) else { return Ok(None) };
+        let unit = match self.switch {
+            None => unit,
+            Some(SwitchRule::Counted(unit)) => unit,
+            Some(SwitchRule::Measured(switch)) => {
+                let flag = if self.np.is_some() { Some("--np") } else { self.no.map(|_| "--no") };
+                let words = switch_words(switch);
+                return match flag {
+                    Some(flag) => Err(Failure::input(format!("{flag}: cannot be used with --switch {words}"))),
+                    None => Ok(Some(switch)),
+                };
+            }
+        };
+        let prox = self.np.unwrap_or(prox);
+        let orthant = self.no.map_or(orthant, |rounds| rounds.0);
+        let switch = Switch::Fixed { prox, orthant, unit };
+        switch.check()?;
+        Ok(Some(switch))
+    }
+
+    /// Whether the flags go with the problem's and with having test data; reads nothing.
+    pub fn check(&self, problem: &ProblemFlags, has_test: bool) -> Result<(), Failure> {
+        if matches!(self.switch, Some(SwitchRule::Measured(Switch::Score(_)))) && !has_test {
+            return Err(Failure::input("--switch score: needs --test, the data to score on"));
+        }
+        let loss = problem.loss();
+        if self.step == StepSize::Auto && loss.smoothness().is_none() {
+            return Err(Failure::input(format!(
+                "--step auto: the {} loss has no bound on its curvature: give a number",
+                loss.name()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The paper's rule of a method that switches.
+fn paper_switch(method: Method) -> Option<Switch> {
+    match method {
+        Method::ObproxSg => Some(Switch::PAPER),
+        Method::ObproxSgPlus => Some(Switch::PAPER_PLUS),
+        _ => None,
+    }
+}
+
+/// The names of all solvers, for clap.
+pub fn solver_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Method::ALL.map(Method::name))
+}
+
+/// The solver of a name that clap let through.
+pub fn parse_solver(name: &str) -> Method {
+    Method::ALL.into_iter().find(|method| method.name() == name).expect("clap lets only known names through")
+}
+
+fn parse_batch(text: &str) -> Result<Batch, String> {
+    match (text, text.parse()) {
+        ("N", _) => Ok(Batch::All),
+        (_, Ok(rows @ 1..)) => Ok(Batch::Rows(rows)),
+        _ => Err("must be a whole number, at least 1, or the letter N for all rows".into()),
+    }
+}
+
+fn parse_step(text: &str) -> Result<StepSize, String> {
+    if text == "auto" {
+        return Ok(StepSize::Auto);
+    }
+    positive(text).map(StepSize::Value).map_err(|why| format!("{why}, or auto"))
+}
+
+fn parse_decay(text: &str) -> Result<f64, String> {
+    positive(text).ok().filter(|factor| *factor <= 1.0).ok_or("must lie above 0 and be at most 1".into())
+}
+
+fn parse_rounds(text: &str) -> Result<Rounds, String> {
+    match (text, text.parse()) {
+        ("inf", _) => Ok(Rounds(None)),
+        (_, Ok(rounds)) => Ok(Rounds(Some(rounds))),
+        _ => Err("must be a whole number or inf".into()),
+    }
+}
+
+fn parse_switch(text: &str) -> Result<SwitchRule, String> {
+    let target = |value| number(value).map_err(|why| format!("what is to be reached {why}"));
+    Ok(match text.split_once(':').unwrap_or((text, "")) {
+        ("epochs", "") => SwitchRule::Counted(Unit::Epochs),
+        ("iterations", "") => SwitchRule::Counted(Unit::Iterations),
+        ("adaptive", "") => SwitchRule::Measured(Switch::Adaptive),
+        ("objective", value) => SwitchRule::Measured(Switch::Objective(target(value)?)),
+        ("score", value) => SwitchRule::Measured(Switch::Score(target(value)?)),
+        _ => return Err("must be epochs, iterations, adaptive, objective:VALUE or score:VALUE".into()),
+    })
+}
+
+/// A rule in the words of `--switch`.
+pub fn switch_words(switch: Switch) -> String {
+    match switch {
+        Switch::Fixed { unit: Unit::Epochs, .. } => "epochs".into(),
+        Switch::Fixed { unit: Unit::Iterations, .. } => "iterations".into(),
+        Switch::Adaptive => "adaptive".into(),
+        Switch::Objective(value) => format!("objective:{value}"),
+        Switch::Score(value) => format!("score:{value}"),
+    }
+}
+
+/// N_P of a rule that counts.
+pub fn np(switch: Switch) -> Option<u64> {
+    if let Switch::Fixed { prox, .. } = switch { Some(prox) } else { None }
+}
+
+/// N_O of a rule that counts, in the words of `--no`.
+pub fn no_words(switch: Switch) -> Option<String> {
+    let Switch::Fixed { orthant, .. } = switch else { return None };
+    Some(orthant.map_or("inf".into(), |rounds| rounds.to_string()))
+}
+
+/// A schedule in the words of `--schedule`.
+pub fn schedule_words(schedule: Schedule) -> &'static str {
+    match schedule {
+        Schedule::Decay(_) => "decay",
+        Schedule::Constant => "constant",
+        Schedule::OverK => "1/k",
+        Schedule::OverSqrtK => "1/sqrt-k",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: MethodFlags,
+    }
+
+    fn settings(line: &str, method: Method) -> Result<Settings, String> {
+        let words = std::iter::once("test").chain(line.split_whitespace());
+        let flags = Line::try_parse_from(words).map_err(|error| error.to_string())?.flags;
+        flags.settings(method, true).map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[test]
+    fn without_flags_the_settings_are_the_librarys() {
+        for method in Method::ALL {
+            let expected = Settings { switch: paper_switch(method), ..Settings::with_method(method) };
+            assert_eq!(settings("", method), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn flags_reach_the_settings() {
+        let plus = Method::ObproxSgPlus;
+        let switch = |line| settings(line, plus).unwrap().switch.unwrap();
+        assert_eq!(switch("--np 3"), Switch::Fixed { prox: 3, orthant: None, unit: Unit::Epochs });
+        let both = "--np 100 --no 50 --switch iterations";
+        assert_eq!(switch(both), Switch::Fixed { prox: 100, orthant: Some(50), unit: Unit::Iterations });
+        assert_eq!(switch("--switch objective:0.3"), Switch::Objective(0.3));
+        let all = settings("--batch N --step auto --schedule 1/sqrt-k --epochs 7 --seed 3 --tol 0", plus).unwrap();
+        assert_eq!((all.batch, all.step, all.schedule), (Batch::All, StepSize::Auto, Schedule::OverSqrtK));
+        assert_eq!((all.epochs, all.seed, all.tolerance), (7, 3, 0.0));
+    }
+
+    #[test]
+    fn flags_that_do_not_go_together_are_refused() {
+        let refused = |line, method| settings(line, method).is_err();
+        assert!(refused("--np 3", Method::ProxSg) && refused("--gamma 1", Method::ProxSg));
+        assert!(refused("--average", Method::Rda) && refused("--np 0 --no 0", Method::ObproxSg));
+        assert!(refused("--switch adaptive --np 3", Method::ObproxSg));
+        assert!(refused("--schedule constant --decay 0.9", Method::ProxSg));
+    }
+
+    #[test]
+    fn words_are_read_and_given_back() {
+        for words in ["epochs", "iterations", "adaptive", "objective:0.25", "score:0.9"] {
+            let switch = match parse_switch(words).unwrap() {
+                SwitchRule::Counted(unit) => Switch::Fixed { prox: 1, orthant: None, unit },
+                SwitchRule::Measured(switch) => switch,
+            };
+            assert_eq!(switch_words(switch), words);
+        }
+        assert!(
+            ["", "score", "score:", "score:nan", "epochs:3", "fixed"].iter().all(|text| parse_switch(text).is_err())
+        );
+        assert!(["0", "-1", "n", "1.5"].iter().all(|text| parse_batch(text).is_err()));
+        assert!(["0", "1.1", "nan"].iter().all(|text| parse_decay(text).is_err()));
+    }
+}

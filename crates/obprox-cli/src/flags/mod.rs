@@ -1,0 +1,59 @@
+//! Flags that several subcommands share: name, help, parsing and test of each sit together.
+
+mod data;
+mod method;
+mod problem;
+
+pub use data::DataFlags;
+pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
+pub use problem::ProblemFlags;
+
+/// A finite number above 0.
+pub fn positive(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if value > 0.0 { Ok(value) } else { Err("must be greater than 0".into()) }
+}
+
+/// A finite number of at least 0.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if value >= 0.0 { Ok(value) } else { Err("must not be negative".into()) }
+}
+
+/// A whole number of at least 0.
+pub fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a whole number, not negative".into())
+}
+
+/// A whole number of at least 1.
+pub fn count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(value) => Ok(value),
+        Err(_) => Err("must be a whole number, at least 1".into()),
+    }
+}
+
+/// A finite number.
+pub fn number(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err("must be a finite number".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_ranges() {
+        assert_eq!(positive("1e-3"), Ok(1e-3));
+        assert!(["0", "-1", "nan", "inf", "", "x"].iter().all(|text| positive(text).is_err()));
+        assert_eq!(not_negative("0"), Ok(0.0));
+        assert!(not_negative("-1e-9").is_err());
+        assert_eq!((count("7"), whole("0")), (Ok(7), Ok(0)));
+        assert!(["-1", "1.5", "18446744073709551616"].iter().all(|text| whole(text).is_err()));
+        assert!(["0", "-1", "1.5", ""].iter().all(|text| count(text).is_err()));
+    }
+}

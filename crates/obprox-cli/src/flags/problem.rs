@@ -1,0 +1,156 @@
+//! What is minimised: the loss, λ and the weights.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use obprox::data::{Dataset, read_vector};
+use obprox::loss::{Huber, Loss, LossKind, Task};
+use obprox::{ClassWeights, Lambda, Problem, Terms, distinct};
+
+use super::{not_negative, number, positive};
+use crate::failure::Failure;
+use crate::input::shown;
+use crate::watch;
+
+const LOSSES: [&str; 6] = ["logistic", "squared", "squared-hinge", "huber", "poisson", "softmax"];
+
+/// The flags that state the problem.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The problem")]
+pub struct ProblemFlags {
+    /// The loss; softmax is for several classes, squared, huber and poisson for numbers
+    #[arg(long, value_name = "LOSS", default_value = "logistic", value_parser = LOSSES)]
+    loss: String,
+
+    /// Where the Huber loss turns from quadratic to linear [default: 1]
+    #[arg(long, value_name = "DELTA", value_parser = positive, allow_negative_numbers = true)]
+    huber_delta: Option<f64>,
+
+    /// λ, the weight of ‖x‖₁: 1/N, a share of λ_max such as 0.1max, or a number
+    #[arg(long, value_name = "LAMBDA", default_value = "1/N", value_parser = parse_lambda, allow_hyphen_values = true)]
+    lambda: Lambda,
+
+    /// λ₂, the weight of ½‖x‖₂² (elastic net)
+    #[arg(long, value_name = "LAMBDA2", default_value = "0", value_parser = not_negative, allow_negative_numbers = true)]
+    pub l2: f64,
+
+    /// Leave out the intercept, which is otherwise fitted and never penalised
+    #[arg(long)]
+    no_intercept: bool,
+
+    /// Scale columns to unit deviation while training; weights come out in the data's units
+    #[arg(long)]
+    pub standardize: bool,
+
+    /// A file with the weight of each row, one a line
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
+
+    /// A file with the penalty's weight for each feature, one a line; 0 leaves it unpenalised
+    #[arg(long, value_name = "FILE")]
+    pub feature_weights: Option<PathBuf>,
+
+    /// Weights of the classes: balanced, or label:weight pairs such as -1:2,1:1
+    #[arg(long, value_name = "WEIGHTS", value_parser = parse_class_weights, allow_hyphen_values = true)]
+    class_weight: Option<ClassWeights>,
+}
+
+impl ProblemFlags {
+    /// Whether the flags go together; reads nothing.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.huber_delta.is_some() && self.loss != "huber" {
+            return Err(Failure::input(format!("--huber-delta: the {} loss has no such parameter", self.loss)));
+        }
+        let has_classes = matches!(self.loss().task(), Task::Binary | Task::Classes);
+        if self.class_weight.is_some() && !has_classes {
+            return Err(Failure::input(format!("--class-weight: the {} loss has no classes", self.loss)));
+        }
+        Ok(())
+    }
+
+    /// The loss; of softmax, that of two classes, since the data is not known yet.
+    pub fn loss(&self) -> Arc<dyn Loss> {
+        self.kind().build(2)
+    }
+
+    fn kind(&self) -> LossKind {
+        let parameter = self.huber_delta.unwrap_or(Huber::DEFAULT_DELTA);
+        LossKind::from_name(&self.loss, Some(parameter)).expect("clap lets only known names through")
+    }
+
+    /// Reads the weights and states the problem.
+    pub fn problem(&self, data: Dataset, file: &Path, quiet: bool) -> Result<Problem, Failure> {
+        let vector = |path: &Option<PathBuf>| path.as_ref().map(read_vector).transpose();
+        let terms = Terms {
+            lambda: self.lambda,
+            l2: self.l2,
+            feature_weights: vector(&self.feature_weights)?,
+            row_weights: vector(&self.weights)?,
+            class_weights: self.class_weight.clone(),
+            intercept: !self.no_intercept,
+            standardize: self.standardize,
+        };
+        let _waiting = watch::waiting("preparing the problem".into(), quiet);
+        let loss = self.kind();
+        let classes = if loss == LossKind::Softmax { distinct(&data.targets).len() } else { 1 };
+        Problem::new(data, loss.build(classes), &terms).map_err(Failure::about(&shown(file)))
+    }
+}
+
+/// `1/N`, `max`, `0.1max` or a number.
+fn parse_lambda(text: &str) -> Result<Lambda, String> {
+    if text.eq_ignore_ascii_case("1/n") {
+        return Ok(Lambda::OverN);
+    }
+    let wrong = |why| format!("{why}: give 1/N, a share of λ_max such as 0.1max, or a number");
+    match text.strip_suffix("max") {
+        Some("") => Ok(Lambda::OfMax(1.0)),
+        Some(share) => not_negative(share).map(Lambda::OfMax).map_err(wrong),
+        None => not_negative(text).map(Lambda::Value).map_err(wrong),
+    }
+}
+
+/// `balanced` or `label:weight,…`.
+fn parse_class_weights(text: &str) -> Result<ClassWeights, String> {
+    if text == "balanced" {
+        return Ok(ClassWeights::Balanced);
+    }
+    let mut pairs: Vec<(f64, f64)> = Vec::new();
+    for pair in text.split(',') {
+        let (label, weight) = pair.split_once(':').ok_or("give balanced, or label:weight pairs such as -1:2,1:1")?;
+        let label = number(label.trim()).map_err(|why| format!("the label {label:?} {why}"))?;
+        let weight = not_negative(weight.trim()).map_err(|why| format!("the weight {weight:?} {why}"))?;
+        if pairs.iter().any(|(known, _)| *known == label) {
+            return Err(format!("the label {label} is given twice"));
+        }
+        pairs.push((label, weight));
+    }
+    Ok(ClassWeights::Given(pairs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lambda_is_a_share_or_a_number() {
+        assert_eq!(parse_lambda("1/N"), Ok(Lambda::OverN));
+        assert_eq!(parse_lambda("max"), Ok(Lambda::OfMax(1.0)));
+        assert_eq!(parse_lambda("0.1max"), Ok(Lambda::OfMax(0.1)));
+        assert_eq!(parse_lambda("1e-4"), Ok(Lambda::Value(1e-4)));
+        assert!(["-1", "-0.1max", "nan", "inf", "1/M", "", "0.1min"].iter().all(|text| parse_lambda(text).is_err()));
+    }
+
+    #[test]
+    fn class_weights_are_pairs() {
+        assert_eq!(parse_class_weights("balanced"), Ok(ClassWeights::Balanced));
+        assert_eq!(parse_class_weights("-1:2,1:0.5"), Ok(ClassWeights::Given(vec![(-1.0, 2.0), (1.0, 0.5)])));
+        assert!(["", "1", "1:-2", "a:1", "1:2,1:3", "1:2,"].iter().all(|text| parse_class_weights(text).is_err()));
+    }
+
+    #[test]
+    fn every_name_is_a_loss() {
+        assert!(LOSSES.iter().all(|name| LossKind::from_name(name, None).is_some()));
+    }
+}

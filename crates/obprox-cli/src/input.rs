@@ -1,0 +1,95 @@
+//! Files → what the library wants, with names for messages.
+
+use std::path::Path;
+
+use obprox::data::{Dataset, Label, read};
+use obprox::{Model, Problem};
+
+use crate::failure::Failure;
+use crate::flags::{DataFlags, ProblemFlags};
+use crate::watch;
+
+/// The name of a data file as messages and tables show it.
+pub fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".into() } else { path.display().to_string() }
+}
+
+/// Standard input can be read once.
+pub fn check_one_stdin(paths: &[Option<&Path>]) -> Result<(), Failure> {
+    match paths.iter().flatten().filter(|path| path.as_os_str() == "-").count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::input("-: standard input can be given for one file only")),
+    }
+}
+
+/// Reads a data set, with a sign of life on a terminal.
+pub fn data(path: &Path, flags: &DataFlags, quiet: bool) -> Result<Dataset, Failure> {
+    let _waiting = watch::waiting(format!("reading {}", shown(path)), quiet);
+    Ok(read(path, &flags.options())?)
+}
+
+/// Reads a data set that must have labels.
+pub fn labelled(path: &Path, flags: &DataFlags, quiet: bool) -> Result<Dataset, Failure> {
+    if flags.label == Label::Absent {
+        return Err(Failure::input("--label none: labels are needed here; only predict does without"));
+    }
+    data(path, flags, quiet)
+}
+
+/// Reads training and test data and states the problem; everything that could be wrong with them is refused here.
+pub fn problem(
+    data: &Path,
+    test: Option<&Path>,
+    problem: &ProblemFlags,
+    reading: &DataFlags,
+    quiet: bool,
+) -> Result<(Problem, Option<Dataset>), Failure> {
+    let rows = labelled(data, reading, quiet)?;
+    let test_rows = test.map(|path| labelled(path, reading, quiet)).transpose()?;
+    let problem = problem.problem(rows, data, quiet)?;
+    if let (Some(rows), Some(path)) = (&test_rows, test) {
+        check_labels(&problem, rows, path)?;
+    }
+    Ok((problem, test_rows))
+}
+
+/// Refuses test rows whose label the problem does not know, before any training.
+fn check_labels(problem: &Problem, test: &Dataset, file: &Path) -> Result<(), Failure> {
+    let known = problem.labels();
+    let unknown = |label: &f64| !known.is_empty() && !known.contains(label);
+    match test.targets.iter().position(unknown) {
+        None => Ok(()),
+        Some(row) => Err(Failure::input(format!(
+            "{}: row {}: the label {} does not occur in the training data, which has {}",
+            shown(file),
+            row + 1,
+            test.targets[row],
+            crate::show::listed(known)
+        ))),
+    }
+}
+
+/// Compares the columns of data with those of a model: names must agree where both have them, and columns that the
+/// model does not know are worth a word.
+pub fn check_columns(model: &Model, data: &Dataset, file: &Path) -> Result<(), Failure> {
+    if let Some(names) = &data.names {
+        for (feature, expected) in &model.names {
+            match names.get(*feature as usize) {
+                Some(found) if found != expected => {
+                    return Err(Failure::input(format!(
+                        "{}: feature {} is named {found:?}, but {expected:?} in the model: the columns must have the \
+                         order of the training data",
+                        shown(file),
+                        feature + 1
+                    )));
+                }
+                _ => {}
+            }
+        }
+    }
+    let (has, knows) = (data.matrix.n_cols(), model.n_features);
+    if has > knows {
+        eprintln!("obprox: note: {}: {has} columns, the model knows the first {knows}", shown(file));
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! How well a model does, for people.
+
+use obprox::metrics::Metrics;
+
+use super::{grid, pairs, percent, significant, tight};
+
+/// Confusion matrices larger than this fill screens and tell nothing.
+const MOST_CLASSES: usize = 10;
+
+/// The figures, and the confusion matrix where it is small and wanted.
+pub fn metrics(metrics: &Metrics, loss: &str, with_confusion: bool) -> String {
+    let loss_name = match loss {
+        "logistic" | "softmax" => "log-loss".to_owned(),
+        _ => format!("mean {loss} loss"),
+    };
+    let (rows, confusion) = match metrics {
+        Metrics::Classification { rows, accuracy, auc, loss, labels, confusion } => {
+            let wrong = rows - confusion.iter().enumerate().map(|(class, row)| row[class]).sum::<usize>();
+            let figures = [
+                ("rows".to_owned(), Some(rows.to_string())),
+                ("accuracy".to_owned(), Some(format!("{} ({wrong} wrong)", percent(*accuracy)))),
+                ("AUC".to_owned(), auc.map(significant)),
+                (loss_name, loss.map(significant)),
+            ];
+            let shown = with_confusion && labels.len() <= MOST_CLASSES;
+            (figures, shown.then(|| confusion_matrix(labels, confusion)))
+        }
+        Metrics::Regression { rows, rmse, r2, loss } => {
+            let figures = [
+                ("rows".to_owned(), Some(rows.to_string())),
+                ("RMSE".to_owned(), Some(significant(*rmse))),
+                ("R²".to_owned(), r2.map(significant)),
+                (loss_name, loss.map(significant)),
+            ];
+            (figures, None)
+        }
+    };
+    let figures = pairs(rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))));
+    match confusion {
+        Some(confusion) => figures + "\n" + &confusion,
+        None => figures,
+    }
+}
+
+fn confusion_matrix(labels: &[f64], confusion: &[Vec<usize>]) -> String {
+    let header = std::iter::once("true \\ predicted".to_owned()).chain(labels.iter().map(f64::to_string));
+    let rows = labels.iter().zip(confusion);
+    let rows =
+        rows.map(|(label, row)| std::iter::once(label.to_string()).chain(row.iter().map(usize::to_string)).collect());
+    tight(grid(header.collect(), rows.collect()))
+}

@@ -1,0 +1,101 @@
+//! Signs of life on a terminal; a pipe sees nothing of them.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use obprox::switch::Phase;
+use obprox::{Control, EpochRecord, Fit, Observer, Progress, Start};
+
+use crate::show::{percent, significant};
+
+fn visible(quiet: bool) -> bool {
+    !quiet && std::io::stderr().is_terminal()
+}
+
+/// A spinner that is gone when this is dropped.
+pub struct Waiting(Option<ProgressBar>);
+
+/// A spinner for work whose length is not known.
+pub fn waiting(what: String, quiet: bool) -> Waiting {
+    Waiting(visible(quiet).then(|| {
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        spinner
+    }))
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(spinner) = &self.0 {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+/// Epoch, phase, live F and density of a run.
+pub struct Bar {
+    bar: ProgressBar,
+    epochs: u64,
+    figures: String,
+}
+
+impl Bar {
+    /// A bar under a name; hidden where no one looks.
+    pub fn new(name: impl Into<std::borrow::Cow<'static, str>>, quiet: bool) -> Self {
+        let bar = if visible(quiet) { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let template = "{prefix} {bar:20} {msg}  {eta} left";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is constant").progress_chars("━╸─"));
+        Self { bar: bar.with_prefix(name), epochs: 0, figures: String::new() }
+    }
+}
+
+impl Observer for Bar {
+    fn start(&mut self, start: &Start) {
+        self.epochs = start.settings.epochs;
+        if let Some(last) = start.resumed.last() {
+            self.figures = figures(last);
+        }
+    }
+
+    fn step(&mut self, progress: &Progress) -> Control {
+        // Steps can be shorter than a microsecond; drawing at each would cost more than training.
+        let stride = (progress.steps / 64).max(1);
+        if !self.bar.is_hidden() && (progress.step.is_multiple_of(stride) || progress.step == progress.steps) {
+            let done = (progress.epoch - 1) * progress.steps + progress.step;
+            if self.bar.length() == Some(0) {
+                // Epochs of an earlier run must not count for the time that is left.
+                self.bar.set_length(self.epochs * progress.steps);
+                self.bar.set_position(done);
+                self.bar.reset_eta();
+            }
+            self.bar.set_position(done);
+            let (epoch, epochs, phase) = (progress.epoch, self.epochs, word(progress.phase));
+            self.bar.set_message(format!("{epoch}/{epochs} {phase}{}", self.figures));
+        }
+        Control::Continue
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) -> Control {
+        self.figures = figures(record);
+        Control::Continue
+    }
+
+    fn end(&mut self, _: &Fit) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn figures(record: &EpochRecord) -> String {
+    let Some(certificate) = &record.certificate else { return String::new() };
+    format!("  F {}  density {}", significant(certificate.objective), percent(certificate.density))
+}
+
+/// A phase as people read it.
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Prox => "prox",
+        Phase::Orthant => "orthant",
+        Phase::Newton => "newton",
+    }
+}

@@ -1,0 +1,36 @@
+//! Help, version and completions.
+
+use crate::workshop::Workshop;
+
+#[test]
+fn the_first_screen_is_short() {
+    let shop = Workshop::new();
+    let screen = shop.transcript("--help");
+    insta::assert_snapshot!(screen);
+    assert_eq!(shop.ok("--version"), format!("obprox {}\n", env!("CARGO_PKG_VERSION")));
+    let bare = shop.run("");
+    assert_eq!(bare.status.code(), Some(2));
+    assert!(bare.stdout.is_empty() && !bare.stderr.is_empty());
+}
+
+#[test]
+fn every_subcommand_has_help_with_examples() {
+    let shop = Workshop::new();
+    let mut all = String::new();
+    for subcommand in ["fit", "predict", "eval", "compare", "data inspect", "data convert", "data synth", "completions"]
+    {
+        let help = shop.transcript(&format!("{subcommand} --help"));
+        assert!(help.contains("Example"), "{subcommand}");
+        all += &help;
+        all += "\n";
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn shells_get_scripts() {
+    let shop = Workshop::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(shop.ok(&format!("completions {shell}")).contains("obprox"));
+    }
+}

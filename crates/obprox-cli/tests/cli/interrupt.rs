@@ -1,0 +1,66 @@
+//! Ctrl-C, with a real signal.
+#![cfg(unix)]
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::workshop::Workshop;
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Waits for the first epoch in the log: the run is then in its loop, and has too many epochs to end by itself.
+fn start(shop: &Workshop, line: &str) -> Child {
+    let child = shop.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !(shop.exists("run.jsonl") && shop.read("run.jsonl").contains("\"event\":\"epoch\"")) {
+        assert!(Instant::now() < patience, "no epoch in a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+#[test]
+fn the_first_ends_the_run_and_saves() {
+    let shop = Workshop::with_data();
+    let line = "fit train.svm --epochs 1000000000 --tol 0 --out model.json --log run.jsonl --checkpoint state";
+    let child = start(&shop, line);
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("interrupted: model written to model.json, log written to run.jsonl, checkpoint in state"),
+        "{stderr}"
+    );
+    assert!(shop.read("run.jsonl").lines().last().unwrap().contains("\"status\":\"stopped\""));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("interrupted after"));
+    shop.ok("predict model.json train.svm");
+
+    // What it saved goes on to the same bits as a run that was left alone.
+    let log = shop.read("run.jsonl");
+    let done = log.lines().filter(|line| line.contains("\"event\":\"epoch\"")).count();
+    let epochs = done + 2;
+    shop.ok(&format!("fit train.svm --epochs {epochs} --tol 0 --checkpoint state --resume --out parts.json"));
+    shop.ok(&format!("fit train.svm --epochs {epochs} --tol 0 --out whole.json"));
+    assert_eq!(shop.read("parts.json"), shop.read("whole.json"));
+}
+
+#[test]
+fn the_second_ends_the_process() {
+    let shop = Workshop::with_data();
+    // A pipe that no one reads: saving the model waits for ever, so the process cannot end by itself.
+    assert!(Command::new("mkfifo").arg(shop.path("model.json")).status().unwrap().success());
+    let mut child = start(&shop, "fit train.svm --epochs 1000000000 --tol 0 --out model.json --log run.jsonl");
+    let patience = Instant::now() + Duration::from_secs(60);
+    let status = loop {
+        interrupt(&child);
+        std::thread::sleep(Duration::from_millis(20));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < patience, "it did not end in a minute");
+    };
+    assert_eq!(status.code(), Some(130));
+}
