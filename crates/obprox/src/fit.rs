@@ -88,7 +88,7 @@ impl Default for Settings {
             step: StepSize::default(),
             schedule: Schedule::default(),
             switch: None,
-            gamma: 10.0,
+            gamma: 0.1,
             average: false,
             tolerance: 1e-6,
             seed: 0,
