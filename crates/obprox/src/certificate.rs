@@ -54,15 +54,27 @@ impl Certificate {
 
 /// Computes the certificate of a point: three or four passes over the data, in parallel.
 pub fn certify(problem: &Problem, point: &Point) -> Certificate {
-    let (outputs, regularization) = (problem.outputs(), problem.regularization());
     let mut margins = pass::margins(problem.matrix(), point);
-    let loss = pass::mean_loss(problem, &margins);
     let row_gradients = pass::row_gradients(problem, &margins);
-    let gradient = pass::gradient(problem, &row_gradients);
+    let mut gradient = pass::gradient(problem, &row_gradients);
+    certify_at(problem, point, &mut margins, row_gradients, &mut gradient)
+}
+
+/// The same, with the margins, the rows' gradients and the full gradient of the point at hand. Where the intercept has
+/// to be moved for the dual point, margins and gradient come back moved with it.
+pub(crate) fn certify_at(
+    problem: &Problem,
+    point: &Point,
+    margins: &mut [f64],
+    row_gradients: Vec<f64>,
+    gradient: &mut Vec<f64>,
+) -> Certificate {
+    let (outputs, regularization) = (problem.outputs(), problem.regularization());
+    let loss = pass::mean_loss(problem, margins);
 
     let (mut l1, mut penalty, mut nnz) = (0.0, 0.0, 0);
     let (mut kkt, mut mapping, mut zeros, mut support) = (0.0f64, 0.0, 0.0, 0.0);
-    for (at, (&x, &g)) in point.weights.iter().zip(&gradient).enumerate() {
+    for (at, (&x, &g)) in point.weights.iter().zip(&*gradient).enumerate() {
         let term = regularization.term(at / outputs);
         let violation = term.violation(x, g);
         kkt = larger(kkt, violation);
@@ -88,7 +100,7 @@ pub fn certify(problem: &Problem, point: &Point) -> Certificate {
         filled += point.intercept.iter().filter(|&&value| value != 0.0).count();
     }
     let objective = loss + penalty;
-    let gap = dual(problem, point, &mut margins, row_gradients, gradient)
+    let gap = dual(problem, point, objective, margins, row_gradients, gradient)
         .map(|dual| objective - dual)
         .filter(|gap| gap.is_finite())
         // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
@@ -111,9 +123,10 @@ pub fn certify(problem: &Problem, point: &Point) -> Certificate {
 fn dual(
     problem: &Problem,
     point: &Point,
+    objective: f64,
     margins: &mut [f64],
     mut row_gradients: Vec<f64>,
-    mut gradient: Vec<f64>,
+    gradient: &mut Vec<f64>,
 ) -> Option<f64> {
     let (outputs, regularization, loss) = (problem.outputs(), problem.regularization(), problem.loss());
     loss.conjugate(&vec![0.0; outputs], problem.targets()[0])?;
@@ -121,13 +134,15 @@ fn dual(
     if problem.has_intercept() {
         let before = pass::intercept_gradient(problem, &row_gradients);
         let mut intercept = point.intercept.clone();
-        // Below this the shift changes no digit of the gap, and two passes are saved.
-        if before.iter().any(|slope| slope.abs() > 1e-14) {
+        // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are
+        // saved.
+        let allowance: f64 = before.iter().zip(&intercept).map(|(slope, b)| slope.abs() * radius(*b)).sum();
+        if allowance > 1e-13 * objective.abs() {
             pass::centre(problem, margins, &mut intercept);
             row_gradients = pass::row_gradients(problem, margins);
             // The old one goes before the new one comes: at a huge n two of them are too many.
-            drop(gradient);
-            gradient = pass::gradient(problem, &row_gradients);
+            *gradient = Vec::new();
+            *gradient = pass::gradient(problem, &row_gradients);
         }
         let after = pass::intercept_gradient(problem, &row_gradients);
         open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * radius(*b)).sum::<f64>();

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::auto::Auto;
 use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
@@ -22,6 +23,8 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
+    /// Finds the support, then proves the optimum.
+    Auto,
     /// OBProx-SG: Prox-SG and Orthant steps in turn.
     #[serde(rename = "obproxsg")]
     ObproxSg,
@@ -37,12 +40,17 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them, in the order of the paper's tables.
-    pub const ALL: [Self; 5] = [Self::ProxSg, Self::Rda, Self::ProxSvrg, Self::ObproxSg, Self::ObproxSgPlus];
+    /// All of them: the paper's five in the order of its tables, then `auto`.
+    pub const ALL: [Self; 6] =
+        [Self::ProxSg, Self::Rda, Self::ProxSvrg, Self::ObproxSg, Self::ObproxSgPlus, Self::Auto];
+
+    /// The paper's five, in the order of its tables.
+    pub const PAPER: [Self; 5] = [Self::ProxSg, Self::Rda, Self::ProxSvrg, Self::ObproxSg, Self::ObproxSgPlus];
 
     /// The name on the command line and in logs.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::ObproxSg => "obproxsg",
             Self::ObproxSgPlus => "obproxsg-plus",
             Self::ProxSg => "prox-sg",
@@ -82,7 +90,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            method: Method::ObproxSgPlus,
+            method: Method::Auto,
             epochs: 30,
             batch: Batch::Paper,
             step: StepSize::default(),
@@ -153,6 +161,8 @@ pub enum Status {
     Diverged,
     /// An observer asked to stop.
     Stopped,
+    /// Several rounds brought nothing more: rounding, or a problem without a minimum, stands in the way.
+    Stalled,
 }
 
 impl Status {
@@ -163,6 +173,7 @@ impl Status {
             Self::MaxEpochs => "max_epochs",
             Self::Diverged => "diverged",
             Self::Stopped => "stopped",
+            Self::Stalled => "stalled",
         }
     }
 }
@@ -196,6 +207,8 @@ pub(crate) enum Ended {
     Stopped,
     /// A number was no longer finite.
     NotFinite,
+    /// With a whole epoch, the last of several that brought nothing.
+    Stalled,
 }
 
 /// Where a solver stands.
@@ -211,6 +224,12 @@ pub(crate) trait Solver {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended;
     /// The weights as they are now.
     fn point(&self) -> Point;
+    /// Rows in a batch.
+    fn batch_rows(&self) -> usize;
+    /// The certificate of the weights, where the solver has it at hand.
+    fn certificate(&self) -> Option<Certificate> {
+        None
+    }
     /// Where it stands.
     fn standing(&self) -> Standing;
     /// Hears of an evaluation.
@@ -294,14 +313,17 @@ impl<'a> Run<'a> {
     pub fn fit(mut self) -> Result<Fit> {
         self.settings.check(self.validation.is_some())?;
         let problem = self.problem;
-        let mut solver = Stochastic::new(problem, &self.settings, self.start)?;
-        let mut state = self.open_checkpoint(&mut solver)?;
+        let mut solver: Box<dyn Solver + '_> = match self.settings.method {
+            Method::Auto => Box::new(Auto::new(problem, self.start)?),
+            _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
+        };
+        let mut state = self.open_checkpoint(solver.as_mut())?;
 
         let start = Start {
             problem,
             settings: &self.settings,
             batch_rows: solver.batch_rows(),
-            step_size: solver.first_step_size(),
+            step_size: solver.standing().step_size,
             resumed: &state.trace,
         };
         self.observers.iter_mut().for_each(|observer| observer.start(&start));
@@ -323,10 +345,10 @@ impl<'a> Run<'a> {
             match ended {
                 Ended::NotFinite => break Status::Diverged,
                 Ended::Stopped => {
-                    self.save(&solver, &state)?;
+                    self.save(solver.as_ref(), &state)?;
                     break Status::Stopped;
                 }
-                Ended::Epoch => state.epoch += 1,
+                Ended::Epoch | Ended::Stalled => state.epoch += 1,
             }
 
             // ---- evaluation ----------------------------------------------------------------------------------
@@ -346,7 +368,7 @@ impl<'a> Run<'a> {
             let mut converged = false;
             if due {
                 let point = solver.point();
-                let certificate = certify(problem, &point);
+                let certificate = solver.certificate().unwrap_or_else(|| certify(problem, &point));
                 if !(certificate.objective.is_finite() && point.is_finite()) {
                     break Status::Diverged;
                 }
@@ -365,12 +387,15 @@ impl<'a> Run<'a> {
                 stop |= observer.epoch(&record) == Control::Stop;
             }
             state.trace.push(record);
-            self.save(&solver, &state)?;
+            self.save(solver.as_ref(), &state)?;
             if converged {
                 break Status::Converged;
             }
             if stop {
                 break Status::Stopped;
+            }
+            if matches!(ended, Ended::Stalled) {
+                break Status::Stalled;
             }
         };
 
@@ -383,7 +408,7 @@ impl<'a> Run<'a> {
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
-            (Status::Converged | Status::MaxEpochs, Some(last)) if evaluated => last.restore(problem),
+            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some(last)) if evaluated => last.restore(problem),
             _ => {
                 let point = solver.point();
                 let certificate = certify(problem, &point);

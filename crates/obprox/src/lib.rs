@@ -1,5 +1,6 @@
 //! min over (x, b): (1/N) Σ loss(yᵢ, x·dᵢ + b) + λ‖x‖₁ + (λ₂/2)‖x‖₂²
 
+mod auto;
 pub mod certificate;
 mod checkpoint;
 pub mod data;

@@ -38,6 +38,7 @@ impl<'a> Stochastic<'a> {
             Method::Rda => (engine(problem, Rda { gamma: settings.gamma }), None),
             Method::ProxSvrg if settings.average => (engine(problem, AveragedSvrg), None),
             Method::ProxSvrg => (engine(problem, ProxSvrg), None),
+            Method::Auto => unreachable!("auto is a solver of its own"),
             Method::ObproxSg => (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER))),
             Method::ObproxSgPlus => {
                 (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER_PLUS)))
@@ -50,7 +51,7 @@ impl<'a> Stochastic<'a> {
             first_step_size,
             switch,
             hold_step_size: settings.method == Method::ProxSvrg,
-            clock: Clock::default(),
+            clock: Clock { step_size: first_step_size, ..Clock::default() },
             epoch: 0,
             phase: Phase::Prox,
         };
@@ -58,16 +59,6 @@ impl<'a> Stochastic<'a> {
             run.engine.place(start, &run.clock);
         }
         Ok(run)
-    }
-
-    /// Rows in a batch.
-    pub fn batch_rows(&self) -> usize {
-        self.sampler.batch_rows()
-    }
-
-    /// The first step size.
-    pub fn first_step_size(&self) -> f64 {
-        self.first_step_size
     }
 
     fn set_step_size(&mut self) {
@@ -115,6 +106,10 @@ impl Solver for Stochastic<'_> {
         self.clock.steps_in_epoch = 0;
         self.epoch += 1;
         Ended::Epoch
+    }
+
+    fn batch_rows(&self) -> usize {
+        self.sampler.batch_rows()
     }
 
     fn point(&self) -> Point {

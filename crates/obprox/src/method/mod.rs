@@ -1,7 +1,7 @@
 //! The methods, one file each: a method is a rule for one coordinate.
 //!
 //! A [`Rule`] says what happens to a coordinate that the batch has a gradient for, and what the coordinate is worth
-//! after any number of steps without one. The [engine](crate::engine) runs every rule over the nonzeros of a batch.
+//! after any number of steps without one. The engine runs every rule over the nonzeros of a batch.
 
 mod obprox_sg;
 mod orthant;

@@ -1,0 +1,108 @@
+//! Some columns of the data, copied out so that second-order work can walk them one by one.
+
+use rayon::prelude::*;
+
+use crate::data::{Matrix, Rows, with_rows};
+
+/// Columns of a working set, in compressed sparse form: the rows of each column rise.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+    /// Empty where every value is 1.
+    values: Vec<f64>,
+}
+
+/// Entries of the chosen columns in a range of rows: how many each column has, and (place, row, value) in row order.
+struct Part {
+    counts: Vec<usize>,
+    places: Vec<u32>,
+    rows: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Columns {
+    /// Copies the given features, which rise, out of a matrix.
+    pub fn of(matrix: &Matrix, features: &[u32]) -> Self {
+        let n_rows = matrix.n_rows();
+        let mut place = vec![0; matrix.n_cols()];
+        // One bit a feature answers the usual "no" from the cache; the place is looked up only for the few that are in.
+        let mut chosen = vec![0u64; matrix.n_cols().div_ceil(64)];
+        for (at, &feature) in features.iter().enumerate() {
+            chosen[feature as usize / 64] |= 1 << (feature % 64);
+            place[feature as usize] = at as u32;
+        }
+        let ones = matches!(matrix, Matrix::Ones(_));
+        let parts = rayon::current_num_threads().min(n_rows.div_ceil(1024)).max(1);
+        let size = n_rows.div_ceil(parts);
+        let parts: Vec<Part> = (0..parts)
+            .into_par_iter()
+            .map(|part| {
+                let mut out = Part { counts: vec![0; features.len()], places: vec![], rows: vec![], values: vec![] };
+                for row in part * size..((part + 1) * size).min(n_rows) {
+                    with_rows!(matrix, |rows| rows.for_each(row, |column, value| {
+                        if chosen[column / 64] >> (column % 64) & 1 == 1 && value != 0.0 {
+                            let place = place[column];
+                            out.counts[place as usize] += 1;
+                            out.places.push(place);
+                            out.rows.push(row as u32);
+                            if !ones {
+                                out.values.push(value);
+                            }
+                        }
+                    }));
+                }
+                out
+            })
+            .collect();
+        let mut starts = vec![0; features.len() + 1];
+        for at in 0..features.len() {
+            starts[at + 1] = starts[at] + parts.iter().map(|part| part.counts[at]).sum::<usize>();
+        }
+        let total = starts[features.len()];
+        let mut next = starts.clone();
+        let (mut rows, mut values) = (vec![0; total], vec![0.0; if ones { 0 } else { total }]);
+        for part in parts {
+            for (entry, (&place, &row)) in part.places.iter().zip(&part.rows).enumerate() {
+                let to = &mut next[place as usize];
+                rows[*to] = row;
+                if !ones {
+                    values[*to] = part.values[entry];
+                }
+                *to += 1;
+            }
+        }
+        Self { starts, rows, values }
+    }
+
+    /// Calls `visit(row, value)` for each entry of a column.
+    #[inline]
+    pub fn for_each(&self, place: usize, mut visit: impl FnMut(usize, f64)) {
+        let span = self.starts[place]..self.starts[place + 1];
+        if self.values.is_empty() {
+            self.rows[span].iter().for_each(|&row| visit(row as usize, 1.0));
+        } else {
+            let values = &self.values[span.clone()];
+            self.rows[span].iter().zip(values).for_each(|(&row, &value)| visit(row as usize, value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_the_rows_turned() {
+        let rows = [vec![(0, 2.0), (3, 1.0)], vec![], vec![(1, 5.0), (3, -1.0)], vec![(0, 0.5)]];
+        let columns = Columns::of(&Matrix::from_rows(5, &rows), &[0, 3, 4]);
+        let column = |place| {
+            let mut entries = Vec::new();
+            columns.for_each(place, |row, value| entries.push((row, value)));
+            entries
+        };
+        assert_eq!(column(0), [(0, 2.0), (3, 0.5)]);
+        assert_eq!(column(1), [(0, 1.0), (2, -1.0)]);
+        assert_eq!(column(2), []);
+    }
+}

@@ -1,0 +1,424 @@
+//! `auto`: finds the support, then proves the optimum.
+//!
+//! Problem: min F = f(x, b) + Σ λ_j|x_j| + (λ₂/2)‖x‖₂², for every loss with curvature. A round
+//!
+//! 1. **selects** a working set: the support and the features that violate their condition most;
+//! 2. **compacts** it: copies its columns out of the data;
+//! 3. **polishes** on it: proximal Newton steps, the model of each solved exactly on its face ([`quadratic`]), with a
+//!    line search on F;
+//! 4. **certifies**: the full gradient over every column gives the duality gap and the features that must re-enter.
+//!
+//! The first rounds run at a larger λ, a fraction of λ_max that falls to λ: so the working set grows with the support
+//! instead of starting with everything that is not yet explained. Stops at the relative duality gap (or the KKT
+//! distance where the loss has no dual).
+//! Citations: the orthant face of the paper; Friedman, Hastie and Tibshirani, Regularization paths for generalized
+//! linear models via coordinate descent, 2010; Lee, Sun and Saunders, Proximal Newton-type methods, 2014.
+
+mod cholesky;
+mod columns;
+mod quadratic;
+
+use std::io::{self, Read, Write};
+
+use rayon::prelude::*;
+
+use self::columns::Columns;
+use self::quadratic::Quadratic;
+use crate::certificate::{Certificate, certify_at};
+use crate::checkpoint::{read_exactly, write_array};
+use crate::fit::{Ended, Solver, Standing};
+use crate::observe::{Control, Progress};
+use crate::pass;
+use crate::penalty::{ElasticNet, Penalty, Term};
+use crate::problem::{Point, Problem};
+use crate::switch::Phase;
+use crate::{Error, Result};
+
+/// How fast λ falls to its value in the first rounds.
+const FALL: f64 = 4.0;
+/// Newton steps on one working set.
+const STEPS: usize = 30;
+/// A working set of at most this many coordinates has its Hessian formed; of more, only the support has.
+const LARGEST_HESSIAN: usize = 1500;
+
+/// The state between two rounds.
+pub(crate) struct Auto<'a> {
+    problem: &'a Problem,
+    point: Point,
+    margins: Vec<f64>,
+    gradient: Vec<f64>,
+    certificate: Option<Certificate>,
+    /// λ is multiplied by this; 1 once it has fallen to its value.
+    stretch: f64,
+    /// The damping of the Newton steps, relative to the curvature.
+    damping: f64,
+    rounds: u64,
+    steps: u64,
+    /// Rounds in a row that brought nothing.
+    idle: u32,
+}
+
+impl<'a> Auto<'a> {
+    /// Prepares a run from x = 0 or from a given point.
+    pub fn new(problem: &'a Problem, start: Option<&Point>) -> Result<Self> {
+        let outputs = problem.outputs();
+        if !problem.loss().curvature(&vec![0.0; outputs], problem.targets()[0], &mut vec![0.0; outputs]) {
+            let message = format!("auto needs the curvature of the {} loss; choose another", problem.loss().name());
+            return Err(Error::parameter("solver", message));
+        }
+        Ok(Self {
+            problem,
+            point: start.cloned().unwrap_or_else(|| Point::zero(problem)),
+            margins: Vec::new(),
+            gradient: Vec::new(),
+            certificate: None,
+            stretch: if start.is_some() { 1.0 } else { f64::INFINITY },
+            damping: 1e-10,
+            rounds: 0,
+            steps: 0,
+            idle: 0,
+        })
+    }
+
+    /// The penalty of a feature in this round.
+    fn term(&self, feature: usize) -> ElasticNet {
+        let term = self.problem.regularization().term(feature);
+        ElasticNet { l1: term.l1 * self.stretch, ..term }
+    }
+
+    /// Computes margins, gradient and certificate of the point, the intercept at its optimum.
+    fn certify(&mut self) {
+        let problem = self.problem;
+        if problem.has_intercept() {
+            pass::centre(problem, &mut self.margins, &mut self.point.intercept);
+        }
+        let row_gradients = pass::row_gradients(problem, &self.margins);
+        self.gradient = pass::gradient(problem, &row_gradients);
+        self.certificate = Some(certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient));
+    }
+
+    /// Lowers λ towards its value: by [`FALL`] a round, from the largest slope there is.
+    fn lower_stretch(&mut self) {
+        let outputs = self.problem.outputs();
+        let regularization = self.problem.regularization();
+        let steepest = self.gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
+            let kink = regularization.term(at / outputs).kink();
+            if kink > 0.0 { most.max(slope.abs() / kink) } else { most }
+        });
+        self.stretch = (self.stretch.min(steepest) / FALL).max(1.0);
+    }
+
+    /// The working set: what is not zero or not penalised, and the worst violators, as many again.
+    fn select(&self) -> Vec<u32> {
+        let outputs = self.problem.outputs();
+        let mut chosen = Vec::new();
+        let mut violators = Vec::new();
+        for feature in 0..self.problem.n_features() {
+            let span = feature * outputs..(feature + 1) * outputs;
+            let term = self.term(feature);
+            if term.kink() == 0.0 || self.point.weights[span.clone()].iter().any(|&x| x != 0.0) {
+                chosen.push(feature as u32);
+                continue;
+            }
+            let slope = self.gradient[span].iter().fold(0.0, |most: f64, slope| most.max(slope.abs()));
+            if slope > term.kink() {
+                violators.push((slope / term.kink(), feature as u32));
+            }
+        }
+        let room = chosen.len().max(128);
+        if violators.len() > room {
+            violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            violators.truncate(room);
+        }
+        chosen.extend(violators.iter().map(|&(_, feature)| feature));
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// Proximal Newton steps on one output of the working set, until its violation has fallen enough.
+    fn polish(&mut self, columns: &Columns, features: &[u32], output: usize, steps: usize, enough: f64) -> bool {
+        let (problem, outputs) = (self.problem, self.problem.outputs());
+        let n_rows = problem.n_rows();
+        let mut moved = false;
+        let mut objective = f64::NAN;
+        for _ in 0..steps {
+            let (slopes, curvatures) = self.rows(output);
+            let mut terms: Vec<ElasticNet> = features.iter().map(|&feature| self.term(feature as usize)).collect();
+            let mut x: Vec<f64> =
+                features.iter().map(|&feature| self.point.weights[feature as usize * outputs + output]).collect();
+            let mut u: Vec<f64> = (0..features.len())
+                .into_par_iter()
+                .map(|place| {
+                    let mut sum = terms[place].l2 * x[place];
+                    columns.for_each(place, |row, value| sum += value * slopes[row]);
+                    sum
+                })
+                .collect();
+            // The intercept is one more coordinate, without penalty.
+            if problem.has_intercept() {
+                terms.push(ElasticNet { l1: 0.0, l2: 0.0 });
+                x.push(self.point.intercept[output]);
+                u.push(slopes.iter().sum());
+            }
+            let l1 = |place: usize| crate::penalty::L1 { l1: terms[place].l1 };
+            let violation =
+                (0..x.len()).fold(0.0, |most: f64, place| most.max(l1(place).violation(x[place], u[place])));
+            if violation <= enough {
+                break;
+            }
+
+            // ---- the model and its minimum ---------------------------------------------------------------------
+            let part: Vec<usize> = if x.len() <= LARGEST_HESSIAN {
+                (0..x.len()).collect()
+            } else {
+                (0..x.len()).filter(|&place| x[place] != 0.0 || terms[place].kink() == 0.0).collect()
+            };
+            let model = self.model(columns, features.len(), &part, &terms, &curvatures);
+            let start: Vec<f64> = part.iter().map(|&place| x[place]).collect();
+            let mut z = start.clone();
+            let mut model_slope: Vec<f64> = part.iter().map(|&place| u[place]).collect();
+            model.solve(&mut z, &mut model_slope, 0.01 * enough.min(violation));
+
+            // ---- the step --------------------------------------------------------------------------------------
+            let mut shift = vec![0.0; n_rows];
+            let mut expected = 0.0;
+            for (at, &place) in part.iter().enumerate() {
+                let delta = z[at] - start[at];
+                if delta == 0.0 {
+                    continue;
+                }
+                expected += u[place] * delta + terms[place].l1 * (z[at].abs() - start[at].abs());
+                if place == features.len() {
+                    shift.iter_mut().for_each(|shift| *shift += delta);
+                } else {
+                    columns.for_each(place, |row, value| shift[row] += value * delta);
+                }
+            }
+            if objective.is_nan() {
+                objective = self.objective(&self.margins, features, output, &x, &terms);
+            }
+            if expected >= 0.0 || expected.is_nan() {
+                break;
+            }
+            let mut size = 1.0;
+            let mut accepted = false;
+            for _ in 0..30 {
+                let mut trial = x.clone();
+                for (at, &place) in part.iter().enumerate() {
+                    trial[place] = if size == 1.0 { z[at] } else { start[at] + size * (z[at] - start[at]) };
+                }
+                let mut margins = self.margins.clone();
+                margins
+                    .iter_mut()
+                    .skip(output)
+                    .step_by(outputs)
+                    .zip(&shift)
+                    .for_each(|(margin, shift)| *margin += size * shift);
+                let value = self.objective(&margins, features, output, &trial, &terms);
+                if value <= objective + 1e-4 * size * expected {
+                    accepted = true;
+                    objective = value;
+                    self.margins = margins;
+                    for (place, &feature) in features.iter().enumerate() {
+                        self.point.weights[feature as usize * outputs + output] = trial[place];
+                    }
+                    if problem.has_intercept() {
+                        self.point.intercept[output] = trial[features.len()];
+                    }
+                    break;
+                }
+                size *= 0.5;
+            }
+            self.steps += 1;
+            if !accepted {
+                // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next
+                // round.
+                self.damping = (self.damping * 100.0).min(1.0);
+                break;
+            }
+            moved = true;
+            self.damping = if size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
+        }
+        moved
+    }
+
+    /// wᵢℓ′/N and wᵢℓ″/N of each row for one output.
+    fn rows(&self, output: usize) -> (Vec<f64>, Vec<f64>) {
+        let (problem, outputs) = (self.problem, self.problem.outputs());
+        let (loss, n_rows) = (problem.loss(), problem.n_rows());
+        (0..n_rows)
+            .into_par_iter()
+            .with_min_len(1024)
+            .map_init(
+                || vec![0.0; outputs],
+                |out, row| {
+                    let margins = &self.margins[row * outputs..(row + 1) * outputs];
+                    let (target, weight) = (problem.targets()[row], problem.row_weight(row) / n_rows as f64);
+                    loss.gradient(margins, target, out);
+                    let slope = weight * out[output];
+                    loss.curvature(margins, target, out);
+                    (slope, weight * out[output])
+                },
+            )
+            .unzip()
+    }
+
+    /// F with the coordinates of one output of the working set as given; what is constant there is left out.
+    fn objective(&self, margins: &[f64], features: &[u32], _output: usize, x: &[f64], terms: &[ElasticNet]) -> f64 {
+        let penalty: f64 = (0..features.len()).map(|place| terms[place].value(x[place])).sum();
+        pass::mean_loss(self.problem, margins) + penalty
+    }
+
+    /// The quadratic model on a part of the working set (place `intercept` is the intercept).
+    fn model(
+        &self,
+        columns: &Columns,
+        intercept: usize,
+        part: &[usize],
+        terms: &[ElasticNet],
+        curvatures: &[f64],
+    ) -> Quadratic {
+        let size = part.len();
+        let n_rows = curvatures.len();
+        // The part by rows: place after place, so each row's list rises.
+        let mut ends = vec![0u32; n_rows + 1];
+        for &place in part.iter().filter(|&&place| place != intercept) {
+            columns.for_each(place, |row, _| ends[row + 1] += 1);
+        }
+        for row in 0..n_rows {
+            ends[row + 1] += ends[row];
+        }
+        let mut next = ends.clone();
+        let mut entries = vec![(0u32, 0.0f64); ends[n_rows] as usize];
+        for (at, &place) in part.iter().enumerate().filter(|(_, place)| **place != intercept) {
+            columns.for_each(place, |row, value| {
+                entries[next[row] as usize] = (at as u32, value);
+                next[row] += 1;
+            });
+        }
+        // Each thread owns some lines of the lower triangle and adds the rows in their order.
+        let mut hessian = vec![0.0; size * size];
+        let threads = rayon::current_num_threads();
+        let border = |thread: usize| (size as f64 * (thread as f64 / threads as f64).sqrt()).ceil() as usize;
+        let mut lines = Vec::new();
+        let mut rest = &mut hessian[..];
+        for thread in 0..threads {
+            let (mine, tail) = rest.split_at_mut((border(thread + 1) - border(thread)) * size);
+            lines.push((border(thread)..border(thread + 1), mine));
+            rest = tail;
+        }
+        lines.into_par_iter().for_each(|(range, lines)| {
+            let with_intercept = part.last() == Some(&intercept) && range.contains(&(size - 1));
+            for row in 0..n_rows {
+                let curvature = curvatures[row];
+                let list = &entries[ends[row] as usize..ends[row + 1] as usize];
+                let from = list.partition_point(|&(at, _)| (at as usize) < range.start);
+                for (position, &(at, value)) in list.iter().enumerate().skip(from) {
+                    if at as usize >= range.end {
+                        break;
+                    }
+                    let line = &mut lines[(at as usize - range.start) * size..][..size];
+                    let scaled = curvature * value;
+                    for &(other, value) in &list[..=position] {
+                        line[other as usize] += scaled * value;
+                    }
+                }
+                if with_intercept {
+                    let line = &mut lines[(size - 1 - range.start) * size..][..size];
+                    list.iter().for_each(|&(at, value)| line[at as usize] += curvature * value);
+                    line[size - 1] += curvature;
+                }
+            }
+        });
+        let average = (0..size).map(|at| hessian[at * size + at]).sum::<f64>() / size.max(1) as f64;
+        for at in 0..size {
+            let diagonal = &mut hessian[at * size + at];
+            *diagonal += terms[part[at]].l2 + self.damping * *diagonal + 1e-3 * self.damping * average;
+            for other in 0..at {
+                hessian[other * size + at] = hessian[at * size + other];
+            }
+        }
+        Quadratic { size, hessian, l1: part.iter().map(|&place| terms[place].l1).collect() }
+    }
+}
+
+impl Solver for Auto<'_> {
+    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
+        let outputs = self.problem.outputs();
+        if self.certificate.is_none() {
+            self.margins = pass::margins(self.problem.matrix(), &self.point);
+            self.certify();
+        }
+        self.rounds += 1;
+        let before = self.certificate.as_ref().map_or((f64::INFINITY, f64::INFINITY), |c| (c.objective, c.kkt));
+        let was_stretched = self.stretch > 1.0;
+        if was_stretched {
+            self.lower_stretch();
+        }
+        let features = self.select();
+        let columns = Columns::of(self.problem.matrix(), &features);
+        // While λ falls a rough answer will do; at its value each round wins two digits or more.
+        let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem.lambda() } else { 0.01 * before.1 };
+        let steps = if self.stretch > 1.0 { 3 } else { STEPS };
+        let mut stop = false;
+        for sweep in 0..steps {
+            let mut moved = false;
+            for output in 0..outputs {
+                let steps = if outputs == 1 { steps } else { 1 };
+                moved |= self.polish(&columns, &features, output, steps, enough);
+            }
+            let progress =
+                Progress { epoch: self.rounds, step: sweep as u64 + 1, steps: steps as u64, phase: Phase::Newton };
+            stop |= tell(progress) == Control::Stop;
+            if stop || !moved || outputs == 1 {
+                break;
+            }
+        }
+        // Fresh margins: what the steps added up is forgotten before anything is proved by it.
+        self.margins = pass::margins(self.problem.matrix(), &self.point);
+        self.certify();
+        let Some(after) = &self.certificate else { return Ended::NotFinite };
+        if !after.objective.is_finite() {
+            return Ended::NotFinite;
+        }
+        let better = after.objective < before.0 || after.kkt < 0.9 * before.1;
+        self.idle = if better || was_stretched { 0 } else { self.idle + 1 };
+        if self.idle >= 4 { Ended::Stalled } else { Ended::Epoch }
+    }
+
+    fn point(&self) -> Point {
+        self.point.clone()
+    }
+
+    fn batch_rows(&self) -> usize {
+        self.problem.n_rows()
+    }
+
+    fn certificate(&self) -> Option<Certificate> {
+        self.certificate.clone()
+    }
+
+    fn standing(&self) -> Standing {
+        Standing { iterations: self.steps, phase: Phase::Newton, step_size: 1.0 }
+    }
+
+    fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
+
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_array(out, &[self.stretch, self.damping])?;
+        write_array(out, &[self.rounds, self.steps, u64::from(self.idle)])?;
+        write_array(out, &self.point.weights)?;
+        write_array(out, &self.point.intercept)
+    }
+
+    fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        let (mut reals, mut counts) = ([0.0; 2], [0u64; 3]);
+        read_exactly(input, &mut reals)?;
+        read_exactly(input, &mut counts)?;
+        [self.stretch, self.damping] = reals;
+        [self.rounds, self.steps] = [counts[0], counts[1]];
+        self.idle = counts[2] as u32;
+        read_exactly(input, &mut self.point.weights)?;
+        read_exactly(input, &mut self.point.intercept)
+    }
+}
