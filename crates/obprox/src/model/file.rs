@@ -94,11 +94,18 @@ impl Model {
         };
         let expected = match read.task {
             Task::Binary => 2,
-            Task::Classes => blocks.len().max(2),
+            Task::Classes if blocks.len() < 2 => return Err(wrong("several classes need a block each".into())),
+            Task::Classes => blocks.len(),
             Task::Regression | Task::Counts => 0,
         };
         if read.labels.len() != expected {
             return Err(wrong(format!("{} labels where {expected} are needed", read.labels.len())));
+        }
+        if !read.labels.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err(wrong("labels must rise".into()));
+        }
+        if read.n_features > u32::MAX as usize {
+            return Err(wrong(format!("{} features; at most {} are supported", read.n_features, u32::MAX)));
         }
         for block in &blocks {
             if block.indices.len() != block.values.len() {
