@@ -246,7 +246,8 @@ fn models_that_cannot_be_used() {
     shop.write("nan.json", model.replace("\"intercept\":", "\"intercept\":null,\"was\":"));
     shop.write("labels.json", model.replace("[-1.0,1.0]", "[1.0]"));
     shop.write("turned.json", model.replace("[-1.0,1.0]", "[1.0,-1.0]"));
-    shop.write("classes.json", model.replace("\"binary\"", "\"classes\""));
+    shop.write("classes.json", model.replace("\"binary\"", "\"classes\"").replace("\"logistic\"", "\"softmax\""));
+    shop.write("softmax.json", model.replace("\"logistic\"", "\"softmax\""));
     shop.write("loss.json", model.replace("\"logistic\"", "\"cubic\""));
     shop.write("binary.json", [0xff, 0xfe, 0x00]);
     shop.write("unknown.svm", "1 1:1\n4 2:1\n");
@@ -267,6 +268,7 @@ fn models_that_cannot_be_used() {
             "predict labels.json train.svm",
             "predict turned.json train.svm",
             "predict classes.json train.svm",
+            "eval softmax.json train.svm",
             "predict loss.json train.svm --proba",
             "predict binary.json train.svm",
             "predict model.json missing.svm",

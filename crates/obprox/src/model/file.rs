@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Block, Model};
 use crate::certificate::Certificate;
-use crate::loss::Task;
+use crate::loss::{LossKind, Task};
 use crate::output::write_whole;
 use crate::{Error, Result};
 
@@ -86,6 +86,11 @@ impl Model {
         if read.format != FORMAT || read.version != VERSION {
             let found = format!("{} version {}", read.format, read.version);
             return Err(wrong(format!("the format is {found}; this obprox reads {FORMAT} version {VERSION}")));
+        }
+        // A loss of a user's own has a name we do not know, and any task.
+        let known = LossKind::from_name(&read.loss, read.loss_parameter);
+        if known.is_some_and(|kind| kind.build(2).task() != read.task) {
+            return Err(wrong(format!("the {} loss is not for the task it names", read.loss)));
         }
         let blocks: Vec<Block> = match (read.task, read.block) {
             (Task::Classes, _) => read.classes.into_iter().map(|class| class.block).collect(),
