@@ -125,6 +125,8 @@ fn dual(
         if before.iter().any(|slope| slope.abs() > 1e-14) {
             pass::centre(problem, margins, &mut intercept);
             row_gradients = pass::row_gradients(problem, margins);
+            // The old one goes before the new one comes: at a huge n two of them are too many.
+            drop(gradient);
             gradient = pass::gradient(problem, &row_gradients);
         }
         let after = pass::intercept_gradient(problem, &row_gradients);

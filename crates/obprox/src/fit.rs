@@ -88,7 +88,7 @@ impl Default for Settings {
             step: StepSize::default(),
             schedule: Schedule::default(),
             switch: None,
-            gamma: 10.0,
+            gamma: 0.1,
             average: false,
             tolerance: 1e-6,
             seed: 0,
@@ -221,6 +221,25 @@ pub(crate) trait Solver {
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()>;
 }
 
+/// A point whose objective is finite, kept in the space of its nonzeros.
+struct Good {
+    weights: Vec<(u32, f64)>,
+    intercept: Vec<f64>,
+    certificate: Certificate,
+}
+
+impl Good {
+    fn new(point: &Point, certificate: Certificate) -> Self {
+        Self { weights: point.nonzeros(), intercept: point.intercept.clone(), certificate }
+    }
+
+    fn restore(self, problem: &Problem) -> (Point, Certificate) {
+        let mut point = Point { intercept: self.intercept, ..Point::zero(problem) };
+        self.weights.iter().for_each(|&(at, weight)| point.weights[at as usize] = weight);
+        (point, self.certificate)
+    }
+}
+
 /// A run to be: a problem, settings, and who watches.
 pub struct Run<'a> {
     problem: &'a Problem,
@@ -288,7 +307,7 @@ impl<'a> Run<'a> {
         self.observers.iter_mut().for_each(|observer| observer.start(&start));
 
         // ---- epochs ------------------------------------------------------------------------------------------
-        let mut last_good: Option<(Point, Certificate)> = None;
+        let mut last_good: Option<Good> = None;
         let status = loop {
             if state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
@@ -338,7 +357,7 @@ impl<'a> Run<'a> {
                 converged = certificate.within(self.settings.tolerance);
                 solver.measured(&certificate, record.score);
                 record.certificate = Some(certificate.clone());
-                last_good = Some((point, certificate));
+                last_good = Some(Good::new(&point, certificate));
             }
 
             // ---- what is told and kept -----------------------------------------------------------------------
@@ -358,13 +377,13 @@ impl<'a> Run<'a> {
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
         let (point, certificate) = match (status, last_good) {
-            (Status::Diverged, Some(good)) => good,
+            (Status::Diverged, Some(good)) => good.restore(problem),
             (Status::Diverged, None) => {
                 let point = Point::zero(problem);
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
-            (Status::Converged | Status::MaxEpochs, Some(last)) if evaluated => last,
+            (Status::Converged | Status::MaxEpochs, Some(last)) if evaluated => last.restore(problem),
             _ => {
                 let point = solver.point();
                 let certificate = certify(problem, &point);

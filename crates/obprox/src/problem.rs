@@ -230,6 +230,12 @@ impl Point {
         Self { weights: vec![0.0; problem.n_features() * outputs], intercept: vec![0.0; outputs] }
     }
 
+    /// The weights that are not zero, by their place.
+    pub(crate) fn nonzeros(&self) -> Vec<(u32, f64)> {
+        let nonzero = self.weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
+        nonzero.map(|(at, &weight)| (at as u32, weight)).collect()
+    }
+
     /// Whether every number is finite.
     pub fn is_finite(&self) -> bool {
         self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())

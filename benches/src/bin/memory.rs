@@ -1,0 +1,37 @@
+//! The peak memory of a whole fit, reading included, beside its bound: 1.3 × the bytes of the matrix + 48 n.
+//!
+//! `obprox data synth kdda.svm --rows 8407752 --cols 20216830 --per-row 36 …`, then
+//! `cargo run --release -p obprox-benches --bin memory -- kdda.svm`
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::time::Instant;
+
+use obprox::data::{ReadOptions, read};
+use obprox::loss::LossKind;
+use obprox::{Method, Problem, Run, Settings, Terms};
+
+/// The most memory this process has held so far, in bytes.
+fn peak() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).expect("a high-water mark");
+    let kilobytes: f64 = line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number");
+    1024.0 * kilobytes
+}
+
+fn main() {
+    let file = std::env::args().nth(1).expect("usage: memory FILE");
+    let begun = Instant::now();
+    let data = read(&file, &ReadOptions::default()).expect("a readable file");
+    let seconds = begun.elapsed().as_secs_f64();
+    let (rows, cols, nnz, bytes) =
+        (data.matrix.n_rows(), data.matrix.n_cols(), data.matrix.nnz(), data.matrix.bytes() as f64);
+    let after_reading = peak();
+    let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).expect("two classes");
+    let settings = Settings { epochs: 2, ..Settings::with_method(Method::ObproxSgPlus) };
+    let fit = Run::new(&problem, settings).fit().expect("the settings are sound");
+    let bound = 1.3 * bytes + 48.0 * cols as f64;
+    println!("{rows} × {cols}, {nnz} nonzeros, matrix {:.0} MB, read in {seconds:.1} s", bytes / 1e6);
+    println!("an epoch of obproxsg-plus: {:.1} s", fit.seconds / fit.epochs as f64);
+    println!("peak after reading {:.0} MB, after the fit {:.0} MB", after_reading / 1e6, peak() / 1e6);
+    println!("bound 1.3 × matrix + 48 n = {:.0} MB: {:.2} of it", bound / 1e6, peak() / bound);
+}
