@@ -62,8 +62,9 @@ pub fn digits(value: f64, count: i32) -> String {
 /// The same without the zeros at the end, for numbers that someone chose.
 pub fn trimmed(value: f64) -> String {
     let text = significant(value);
-    match text.contains('.') && !text.contains('e') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+    let (digits, exponent) = text.find('e').map_or((&text[..], ""), |at| text.split_at(at));
+    match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned() + exponent,
         false => text,
     }
 }
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(significant(3.0712e-5), "3.0712e-5");
         assert_eq!(significant(0.0), "0");
         assert_eq!([0.0234, 0.96, 1.0, 15.3, 1234.0].map(rough), ["2.3e-2", "0.96", "1.0", "15.3", "1.2e3"]);
-        assert_eq!([0.1, 1.0, 0.0, 3e-5, 1500000.0].map(trimmed), ["0.1", "1", "0", "3.0000e-5", "1.5000e6"]);
+        assert_eq!([0.1, 1.0, 0.0, 3e-5, 1500000.0].map(trimmed), ["0.1", "1", "0", "3e-5", "1.5e6"]);
         assert_eq!(percent(0.6210), "62.10 %");
         assert_eq!(percent(0.999999), "99.99 %");
         assert_eq!(percent(1.0), "100 %");

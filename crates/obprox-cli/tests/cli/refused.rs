@@ -242,6 +242,13 @@ fn models_that_cannot_be_used() {
     shop.write("other.json", "{\"a\": 1}");
     shop.write("newer.json", model.replace("\"version\":1", "\"version\":99"));
     shop.write("short.json", model.replacen("\"values\":[", "\"values\":[0.5,", 1));
+    shop.write("huge.json", model.replace("\"n_features\":12", "\"n_features\":18446744073709551615"));
+    shop.write("nan.json", model.replace("\"intercept\":", "\"intercept\":null,\"was\":"));
+    shop.write("labels.json", model.replace("[-1.0,1.0]", "[1.0]"));
+    shop.write("turned.json", model.replace("[-1.0,1.0]", "[1.0,-1.0]"));
+    shop.write("classes.json", model.replace("\"binary\"", "\"classes\"").replace("\"logistic\"", "\"softmax\""));
+    shop.write("softmax.json", model.replace("\"logistic\"", "\"softmax\""));
+    shop.write("loss.json", model.replace("\"logistic\"", "\"cubic\""));
     shop.write("binary.json", [0xff, 0xfe, 0x00]);
     shop.write("unknown.svm", "1 1:1\n4 2:1\n");
     shop.ok("fit train.svm --loss squared-hinge --step auto --out hinge.json --quiet");
@@ -256,6 +263,13 @@ fn models_that_cannot_be_used() {
             "predict other.json train.svm",
             "predict newer.json train.svm",
             "predict short.json train.svm",
+            "predict huge.json train.svm",
+            "predict nan.json train.svm",
+            "predict labels.json train.svm",
+            "predict turned.json train.svm",
+            "predict classes.json train.svm",
+            "eval softmax.json train.svm",
+            "predict loss.json train.svm --proba",
             "predict binary.json train.svm",
             "predict model.json missing.svm",
             "predict hinge.json train.svm --proba",

@@ -48,7 +48,11 @@ impl Workshop {
 
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_obprox"));
-        command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null()).env_remove("NO_COLOR");
+        command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        // What decides width and colour must not come from whoever runs the tests.
+        for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
         command
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Block, Model};
 use crate::certificate::Certificate;
-use crate::loss::Task;
+use crate::loss::{LossKind, Task};
 use crate::output::write_whole;
 use crate::{Error, Result};
 
@@ -87,6 +87,11 @@ impl Model {
             let found = format!("{} version {}", read.format, read.version);
             return Err(wrong(format!("the format is {found}; this obprox reads {FORMAT} version {VERSION}")));
         }
+        // A loss of a user's own has a name we do not know, and any task.
+        let known = LossKind::from_name(&read.loss, read.loss_parameter);
+        if known.is_some_and(|kind| kind.build(2).task() != read.task) {
+            return Err(wrong(format!("the {} loss is not for the task it names", read.loss)));
+        }
         let blocks: Vec<Block> = match (read.task, read.block) {
             (Task::Classes, _) => read.classes.into_iter().map(|class| class.block).collect(),
             (_, Some(block)) => vec![block],
@@ -94,11 +99,18 @@ impl Model {
         };
         let expected = match read.task {
             Task::Binary => 2,
-            Task::Classes => blocks.len().max(2),
+            Task::Classes if blocks.len() < 2 => return Err(wrong("several classes need a block each".into())),
+            Task::Classes => blocks.len(),
             Task::Regression | Task::Counts => 0,
         };
         if read.labels.len() != expected {
             return Err(wrong(format!("{} labels where {expected} are needed", read.labels.len())));
+        }
+        if !read.labels.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err(wrong("labels must rise".into()));
+        }
+        if read.n_features > u32::MAX as usize {
+            return Err(wrong(format!("{} features; at most {} are supported", read.n_features, u32::MAX)));
         }
         for block in &blocks {
             if block.indices.len() != block.values.len() {

@@ -25,31 +25,33 @@ impl Model {
     /// The model as LIBLINEAR's text.
     pub fn to_liblinear(&self) -> Result<String> {
         let solver = solver_type(self.task, &self.loss, &self.labels)?;
-        let labels: Vec<String> = match self.task {
-            // +1, the larger label, is the class of positive margins.
-            Task::Binary => self.labels.iter().rev().map(f64::to_string).collect(),
-            _ => self.labels.iter().map(f64::to_string).collect(),
+        // Two classes share one column of weights, in which a positive margin means the first label: here the larger
+        // one, as for +1. Two blocks of softmax are the same as their difference.
+        let two = self.labels.len() == 2;
+        let labels: Vec<String> = match two {
+            true => self.labels.iter().rev().map(f64::to_string).collect(),
+            false => self.labels.iter().map(f64::to_string).collect(),
+        };
+        let line = |weights: &[f64]| match *weights {
+            [smaller, larger] if two => format!("{} \n", larger - smaller),
+            _ => weights.iter().map(|weight| format!("{weight} ")).collect::<String>() + "\n",
         };
         let mut text = format!("solver_type {solver}\nnr_class {}\n", self.labels.len().max(2));
         if !labels.is_empty() {
             text += &format!("label {}\n", labels.join(" "));
         }
         text += &format!("nr_feature {}\nbias 1\nw\n", self.n_features);
-        let width = self.blocks.len();
-        let mut next = vec![0; width];
+        let mut next = vec![0; self.blocks.len()];
+        let mut weights = vec![0.0; self.blocks.len()];
         for feature in 0..self.n_features as u32 {
-            for (block, at) in self.blocks.iter().zip(&mut next) {
+            for ((block, at), weight) in self.blocks.iter().zip(&mut next).zip(&mut weights) {
                 let found = block.indices.get(*at) == Some(&feature);
-                let weight = if found { block.values[*at] } else { 0.0 };
+                *weight = if found { block.values[*at] } else { 0.0 };
                 *at += usize::from(found);
-                text += &format!("{weight} ");
             }
-            text.push('\n');
+            text += &line(&weights);
         }
-        for block in &self.blocks {
-            text += &format!("{} ", block.intercept);
-        }
-        text.push('\n');
+        text += &line(&self.blocks.iter().map(|block| block.intercept).collect::<Vec<_>>());
         Ok(text)
     }
 }
@@ -67,5 +69,38 @@ fn solver_type(task: Task, loss: &str, labels: &[f64]) -> Result<&'static str> {
             let message = format!("LIBLINEAR has no model for the {loss} loss; write obprox's own format");
             Err(Error::parameter("format", message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Block;
+
+    #[test]
+    fn two_classes_have_one_column() {
+        let block = |intercept, value| Block { intercept, indices: vec![1], values: vec![value] };
+        let mut model = Model {
+            loss: "softmax".into(),
+            loss_parameter: None,
+            task: Task::Classes,
+            n_features: 2,
+            labels: vec![3.0, 8.0],
+            blocks: vec![block(0.25, -1.0), block(0.5, 2.0)],
+            lambda: 0.1,
+            l2: 0.0,
+            names: Vec::new(),
+            certificate: None,
+        };
+        let expected = "solver_type L1R_LR\nnr_class 2\nlabel 8 3\nnr_feature 2\nbias 1\nw\n0 \n3 \n0.25 \n";
+        assert_eq!(model.to_liblinear().unwrap(), expected);
+        model.labels.push(9.0);
+        model.blocks.push(block(0.0, 0.5));
+        assert!(
+            model
+                .to_liblinear()
+                .unwrap()
+                .ends_with("label 3 8 9\nnr_feature 2\nbias 1\nw\n0 0 0 \n-1 2 0.5 \n0.25 0.5 0 \n")
+        );
     }
 }

@@ -102,8 +102,13 @@ impl Model {
     /// The margins of each row, one a block. Columns the model does not know count for nothing.
     pub fn margins(&self, matrix: &Matrix) -> Vec<f64> {
         let outputs = self.blocks.len();
+        // As long as the model uses or the data has, whichever the loop below needs: one far index in a test file, or
+        // a model that says it knows 2³² features, must not cost gigabytes.
+        let used =
+            self.blocks.iter().filter_map(|block| block.indices.last()).max().map_or(0, |&last| last as usize + 1);
+        let all_known = matrix.n_cols() <= self.n_features;
         let mut point = Point {
-            weights: vec![0.0; self.n_features * outputs],
+            weights: vec![0.0; if all_known { used.max(matrix.n_cols()) } else { used } * outputs],
             intercept: self.blocks.iter().map(|block| block.intercept).collect(),
         };
         for (output, block) in self.blocks.iter().enumerate() {
@@ -111,10 +116,9 @@ impl Model {
                 point.weights[feature as usize * outputs + output] = value;
             }
         }
-        if matrix.n_cols() <= self.n_features {
+        if all_known {
             return pass::margins(matrix, &point);
         }
-        // The weights stay as long as the model knows: one far index in a test file must not cost gigabytes.
         let mut margins = vec![0.0; matrix.n_rows() * outputs];
         margins.par_chunks_exact_mut(outputs.max(1)).enumerate().for_each(|(row, margins)| {
             margins.copy_from_slice(&point.intercept);
