@@ -92,8 +92,7 @@ impl Compare {
         if methods.is_empty() {
             methods = Method::ALL.to_vec();
         }
-        let settings: Vec<_> =
-            methods.iter().map(|&method| self.method.settings(method, false)).collect::<Result<_, _>>()?;
+        let settings: Vec<_> = methods.iter().map(|&method| self.method.settings(method)).collect::<Result<_, _>>()?;
         self.method.check(&self.problem, self.test.is_some())?;
         input::check_one_stdin(&[
             Some(&self.data),

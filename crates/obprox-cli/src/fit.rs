@@ -80,7 +80,7 @@ enum ModelFormat {
 impl Fit {
     pub fn run(self) -> Result<(), Failure> {
         // ---- everything that can be refused before a file is read --------------------------------------------
-        let settings = self.method.settings(parse_solver(&self.solver), true)?;
+        let settings = self.method.settings(parse_solver(&self.solver))?;
         self.problem.check()?;
         self.method.check(&self.problem, self.test.is_some())?;
         if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
@@ -90,6 +90,9 @@ impl Fit {
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
         interrupt::listen()?;
+        for flag in self.method.unused(settings.method) {
+            show::note(&format!("{flag} has no effect on the solver {}", settings.method.name()), self.quiet);
+        }
 
         // ---- data --------------------------------------------------------------------------------------------
         let (problem, test) =

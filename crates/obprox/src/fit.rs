@@ -91,7 +91,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             method: Method::Auto,
-            epochs: 30,
+            epochs: 200,
             batch: Batch::Paper,
             step: StepSize::default(),
             schedule: Schedule::default(),
@@ -108,7 +108,8 @@ impl Default for Settings {
 impl Settings {
     /// The defaults with another method.
     pub fn with_method(method: Method) -> Self {
-        Self { method, ..Self::default() }
+        // The paper trains for 30 epochs; a round of `auto` is no epoch, and it stops by itself.
+        Self { method, epochs: if method == Method::Auto { 200 } else { 30 }, ..Self::default() }
     }
 
     fn check(&self, validation: bool) -> Result<()> {
@@ -330,6 +331,8 @@ impl<'a> Run<'a> {
 
         // ---- epochs ------------------------------------------------------------------------------------------
         let mut last_good: Option<Good> = None;
+        let begins_elsewhere = self.start.is_some() || state.epoch > 0;
+        let beginning = begins_elsewhere.then(|| solver.point());
         let status = loop {
             if state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
@@ -404,7 +407,7 @@ impl<'a> Run<'a> {
         let (point, certificate) = match (status, last_good) {
             (Status::Diverged, Some(good)) => good.restore(problem),
             (Status::Diverged, None) => {
-                let point = Point::zero(problem);
+                let point = beginning.unwrap_or_else(|| Point::zero(problem));
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }

@@ -94,6 +94,13 @@ impl Problem {
         if n_cols.checked_mul(loss.outputs()).is_none_or(|size| size >= u32::MAX as usize) {
             return Err(Error::Data(format!("{n_cols} columns × {} outputs are too many", loss.outputs())));
         }
+        // A single stray index can ask for more memory than there is; say so instead of falling over it later.
+        let bytes = 48 * n_cols * loss.outputs();
+        if Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+            let gigabytes = bytes as f64 / 1e9;
+            let message = format!("{n_cols} columns need {gigabytes:.0} GB of memory: is an index in the data wrong?");
+            return Err(Error::Data(message));
+        }
         if !(terms.l2.is_finite() && terms.l2 >= 0.0) {
             return Err(Error::parameter("l2", format!("{} must be a finite number, not negative", terms.l2)));
         }

@@ -14,21 +14,21 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The method")]
 pub struct MethodFlags {
-    /// At most this many passes over the data
-    #[arg(long, value_name = "N", default_value = "30", value_parser = count, allow_negative_numbers = true)]
-    pub epochs: u64,
+    /// At most this many passes over the data [default: 30; auto: 200 rounds]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    epochs: Option<u64>,
 
     /// Rows in a batch; the letter N means all of them [default: min(256, ⌈N/100⌉)]
     #[arg(long, value_name = "ROWS", value_parser = parse_batch, allow_negative_numbers = true)]
     batch: Option<Batch>,
 
-    /// The first step size α, or auto: from the smoothness of loss and data
-    #[arg(long, value_name = "ALPHA", default_value = "1", value_parser = parse_step, allow_negative_numbers = true)]
-    step: StepSize,
+    /// The first step size α, or auto: from the smoothness of loss and data [default: 1]
+    #[arg(long, value_name = "ALPHA", value_parser = parse_step, allow_negative_numbers = true)]
+    step: Option<StepSize>,
 
-    /// How α moves: decay (each epoch), constant, 1/k or 1/sqrt-k (each step)
-    #[arg(long, value_name = "RULE", default_value = "decay", value_parser = ["decay", "constant", "1/k", "1/sqrt-k"])]
-    schedule: String,
+    /// How α moves: decay (each epoch), constant, 1/k or 1/sqrt-k (each step) [default: decay]
+    #[arg(long, value_name = "RULE", value_parser = ["decay", "constant", "1/k", "1/sqrt-k"])]
+    schedule: Option<String>,
 
     /// What α is multiplied by after each epoch [default: 0.995]
     #[arg(long, value_name = "FACTOR", value_parser = parse_decay, allow_negative_numbers = true)]
@@ -47,7 +47,7 @@ pub struct MethodFlags {
     #[arg(long, value_name = "RULE", value_parser = parse_switch)]
     switch: Option<SwitchRule>,
 
-    /// γ of rda [default: 10]
+    /// γ of rda [default: 0.1]
     #[arg(long, value_name = "GAMMA", value_parser = positive, allow_negative_numbers = true)]
     gamma: Option<f64>,
 
@@ -79,31 +79,13 @@ enum SwitchRule {
 }
 
 impl MethodFlags {
-    /// The settings for a method. `alone` refuses flags that the method has no use for; beside other methods, for
-    /// which they may be meant, they are passed over.
-    pub fn settings(&self, method: Method, alone: bool) -> Result<Settings, Failure> {
+    /// The settings for a method. Flags that it has no use for are passed over: see [`unused`](Self::unused).
+    pub fn settings(&self, method: Method) -> Result<Settings, Failure> {
         let defaults = Settings::with_method(method);
-        let unused = |flag: &str, of: &str| {
-            Err(Failure::input(format!("{flag}: has no meaning for the solver {}, only for {of}", method.name())))
-        };
-        let switches = paper_switch(method).is_some();
-        if alone {
-            let given = [("--np", self.np.is_some()), ("--no", self.no.is_some()), ("--switch", self.switch.is_some())];
-            match given.iter().find(|(_, given)| *given) {
-                Some((flag, _)) if !switches => return unused(flag, "obproxsg and obproxsg-plus"),
-                _ => {}
-            }
-            if self.gamma.is_some() && method != Method::Rda {
-                return unused("--gamma", "rda");
-            }
-            if self.average && method != Method::ProxSvrg {
-                return unused("--average", "prox-svrg");
-            }
-        }
         Ok(Settings {
-            epochs: self.epochs,
+            epochs: self.epochs.unwrap_or(defaults.epochs),
             batch: self.batch.unwrap_or(defaults.batch),
-            step: self.step,
+            step: self.step.unwrap_or(defaults.step),
             schedule: self.schedule()?,
             switch: self.switch(method)?,
             gamma: self.gamma.unwrap_or(defaults.gamma),
@@ -115,15 +97,38 @@ impl MethodFlags {
         })
     }
 
+    /// The flags that were given but have no meaning for a method.
+    pub fn unused(&self, method: Method) -> Vec<&'static str> {
+        let stochastic = method != Method::Auto;
+        let steps = stochastic && method != Method::Rda;
+        let switches = paper_switch(method).is_some();
+        [
+            ("--batch", self.batch.is_some(), stochastic),
+            ("--step", self.step.is_some(), steps),
+            ("--schedule", self.schedule.is_some(), steps),
+            ("--decay", self.decay.is_some(), steps),
+            ("--np", self.np.is_some(), switches),
+            ("--no", self.no.is_some(), switches),
+            ("--switch", self.switch.is_some(), switches),
+            ("--gamma", self.gamma.is_some(), method == Method::Rda),
+            ("--average", self.average, method == Method::ProxSvrg),
+        ]
+        .into_iter()
+        .filter(|(_, given, used)| *given && !used)
+        .map(|(flag, ..)| flag)
+        .collect()
+    }
+
     fn schedule(&self) -> Result<Schedule, Failure> {
-        let schedule = match self.schedule.as_str() {
+        let name = self.schedule.as_deref().unwrap_or("decay");
+        let schedule = match name {
             "constant" => Schedule::Constant,
             "1/k" => Schedule::OverK,
             "1/sqrt-k" => Schedule::OverSqrtK,
             _ => return Ok(self.decay.map_or(Schedule::default(), Schedule::Decay)),
         };
         match self.decay {
-            Some(_) => Err(Failure::input(format!("--decay: cannot be used with --schedule {}", self.schedule))),
+            Some(_) => Err(Failure::input(format!("--decay: cannot be used with --schedule {name}"))),
             None => Ok(schedule),
         }
     }
@@ -155,7 +160,7 @@ impl MethodFlags {
             return Err(Failure::input("--switch score: needs --test, the data to score on"));
         }
         let loss = problem.loss();
-        if self.step == StepSize::Auto && loss.smoothness().is_none() {
+        if self.step == Some(StepSize::Auto) && loss.smoothness().is_none() {
             return Err(Failure::input(format!(
                 "--step auto: the {} loss has no bound on its curvature: give a number",
                 loss.name()
@@ -270,7 +275,7 @@ mod tests {
     fn settings(line: &str, method: Method) -> Result<Settings, String> {
         let words = std::iter::once("test").chain(line.split_whitespace());
         let flags = Line::try_parse_from(words).map_err(|error| error.to_string())?.flags;
-        flags.settings(method, true).map_err(|failure| format!("{failure:?}"))
+        flags.settings(method).map_err(|failure| format!("{failure:?}"))
     }
 
     #[test]
@@ -297,10 +302,21 @@ mod tests {
     #[test]
     fn flags_that_do_not_go_together_are_refused() {
         let refused = |line, method| settings(line, method).is_err();
-        assert!(refused("--np 3", Method::ProxSg) && refused("--gamma 1", Method::ProxSg));
-        assert!(refused("--average", Method::Rda) && refused("--np 0 --no 0", Method::ObproxSg));
+        assert!(refused("--np 0 --no 0", Method::ObproxSg));
         assert!(refused("--switch adaptive --np 3", Method::ObproxSg));
         assert!(refused("--schedule constant --decay 0.9", Method::ProxSg));
+    }
+
+    #[test]
+    fn flags_without_meaning_are_named() {
+        let unused = |line: &str, method| {
+            let words = std::iter::once("test").chain(line.split_whitespace());
+            Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).flags.unused(method)
+        };
+        assert_eq!(unused("--np 3 --gamma 1 --step 2", Method::ProxSg), ["--np", "--gamma"]);
+        assert_eq!(unused("--step 2 --average --gamma 1", Method::Rda), ["--step", "--average"]);
+        assert_eq!(unused("--batch N --epochs 3 --tol 1e-3", Method::Auto), ["--batch"]);
+        assert!(unused("--np 3 --no inf --batch N --decay 1", Method::ObproxSg).is_empty());
     }
 
     #[test]

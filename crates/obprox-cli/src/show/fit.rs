@@ -114,6 +114,12 @@ pub fn in_words(fit: &Fit, settings: &Settings) -> String {
         }
         Status::MaxEpochs => format!("stopped after {epochs}: {reached}, the optimum is not certified"),
         Status::Stopped => format!("interrupted after {epochs}: {reached}, the optimum is not certified"),
+        Status::Stalled => {
+            format!(
+                "no progress any more after {epochs}: {reached}, the optimum is not certified to {:e}",
+                settings.tolerance
+            )
+        }
         Status::Diverged => format!("diverged after {epochs}: these are the last good weights, {reached}"),
     }
 }

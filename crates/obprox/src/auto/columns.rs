@@ -88,6 +88,98 @@ impl Columns {
     }
 }
 
+/// Some columns turned back into rows: for each row its places, which rise, and their values.
+#[derive(Debug)]
+pub(super) struct RowLists {
+    ends: Vec<usize>,
+    places: Vec<u32>,
+    /// Empty where every value is 1.
+    values: Vec<f64>,
+}
+
+impl RowLists {
+    /// Takes the given places of the columns, which are numbered anew in their order.
+    pub fn of(columns: &Columns, places: &[usize], n_rows: usize) -> Self {
+        let mut ends = vec![0; n_rows + 1];
+        for &place in places {
+            columns.for_each(place, |row, _| ends[row + 1] += 1);
+        }
+        for row in 0..n_rows {
+            ends[row + 1] += ends[row];
+        }
+        let ones = columns.values.is_empty();
+        let mut next = ends.clone();
+        let mut lists =
+            Self { places: vec![0; ends[n_rows]], values: vec![0.0; if ones { 0 } else { ends[n_rows] }], ends };
+        for (at, &place) in places.iter().enumerate() {
+            columns.for_each(place, |row, value| {
+                lists.places[next[row]] = at as u32;
+                if !ones {
+                    lists.values[next[row]] = value;
+                }
+                next[row] += 1;
+            });
+        }
+        lists
+    }
+
+    /// The lower triangle of Σ hᵢ dᵢdᵢᵀ, `size` × `size`; a column of ones comes last where `intercept` says so.
+    ///
+    /// Each thread owns some lines of the triangle and adds the rows in their order, so the bits do not depend on how
+    /// many there are.
+    pub fn gram(&self, size: usize, intercept: bool, curvatures: &[f64]) -> Vec<f64> {
+        let mut gram = vec![0.0; size * size];
+        let threads = rayon::current_num_threads();
+        let border = |thread: usize| (size as f64 * (thread as f64 / threads as f64).sqrt()).ceil() as usize;
+        let mut shares = Vec::new();
+        let mut rest = &mut gram[..];
+        for thread in 0..threads {
+            let (mine, tail) = rest.split_at_mut((border(thread + 1) - border(thread)) * size);
+            shares.push((border(thread)..border(thread + 1), mine));
+            rest = tail;
+        }
+        shares.into_par_iter().for_each(|(range, lines)| {
+            let line_of = |at: usize| (at - range.start) * size..(at - range.start + 1) * size;
+            let whole = range == (0..size);
+            for (row, &curvature) in curvatures.iter().enumerate() {
+                let span = self.ends[row]..self.ends[row + 1];
+                let places = &self.places[span.clone()];
+                if curvature == 0.0 {
+                    continue;
+                }
+                let (mut from, mut to) = (0, places.len());
+                if !whole {
+                    from = places.partition_point(|&place| (place as usize) < range.start);
+                    to = from + places[from..].partition_point(|&place| (place as usize) < range.end);
+                }
+                if self.values.is_empty() {
+                    for at in from..to {
+                        let line = &mut lines[line_of(places[at] as usize)];
+                        places[..=at].iter().for_each(|&other| line[other as usize] += curvature);
+                    }
+                } else {
+                    let values = &self.values[span];
+                    for at in from..to {
+                        let line = &mut lines[line_of(places[at] as usize)];
+                        let scaled = curvature * values[at];
+                        let others = places[..=at].iter().zip(values);
+                        others.for_each(|(&other, value)| line[other as usize] += scaled * value);
+                    }
+                }
+                if intercept && range.end == size && !range.is_empty() {
+                    let line = &mut lines[line_of(size - 1)];
+                    for (at, &place) in places.iter().enumerate() {
+                        line[place as usize] +=
+                            curvature * self.values.get(self.ends[row] + at).copied().unwrap_or(1.0);
+                    }
+                    line[size - 1] += curvature;
+                }
+            }
+        });
+        gram
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +196,11 @@ mod tests {
         assert_eq!(column(0), [(0, 2.0), (3, 0.5)]);
         assert_eq!(column(1), [(0, 1.0), (2, -1.0)]);
         assert_eq!(column(2), []);
+
+        // The Gram matrix of columns 3 and 0 and the intercept, by hand.
+        let h = [1.0, 10.0, 2.0, 4.0];
+        let gram = RowLists::of(&columns, &[0, 1], 4).gram(3, true, &h);
+        let lower = [gram[0], gram[3], gram[4], gram[6], gram[7], gram[8]];
+        assert_eq!(lower, [4.0 + 4.0 * 0.25, 2.0, 1.0 + 2.0, 2.0 + 4.0 * 0.5, 1.0 - 2.0, 17.0]);
     }
 }

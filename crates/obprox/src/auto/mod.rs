@@ -22,7 +22,7 @@ use std::io::{self, Read, Write};
 
 use rayon::prelude::*;
 
-use self::columns::Columns;
+use self::columns::{Columns, RowLists};
 use self::quadratic::Quadratic;
 use crate::certificate::{Certificate, certify_at};
 use crate::checkpoint::{read_exactly, write_array};
@@ -36,6 +36,8 @@ use crate::{Error, Result};
 
 /// How fast λ falls to its value in the first rounds.
 const FALL: f64 = 4.0;
+/// With at most this many features all of them make up the working set from the start.
+const FEW: usize = 512;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 /// A working set of at most this many coordinates has its Hessian formed; of more, only the support has.
@@ -72,7 +74,7 @@ impl<'a> Auto<'a> {
             margins: Vec::new(),
             gradient: Vec::new(),
             certificate: None,
-            stretch: if start.is_some() { 1.0 } else { f64::INFINITY },
+            stretch: if start.is_some() || problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             damping: 1e-10,
             rounds: 0,
             steps: 0,
@@ -125,7 +127,7 @@ impl<'a> Auto<'a> {
                 violators.push((slope / term.kink(), feature as u32));
             }
         }
-        let room = chosen.len().max(128);
+        let room = chosen.len().max(if self.problem.n_features() <= FEW { FEW } else { 128 });
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             violators.truncate(room);
@@ -141,6 +143,7 @@ impl<'a> Auto<'a> {
         let n_rows = problem.n_rows();
         let mut moved = false;
         let mut objective = f64::NAN;
+        let mut lists = None;
         for _ in 0..steps {
             let (slopes, curvatures) = self.rows(output);
             let mut terms: Vec<ElasticNet> = features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -168,12 +171,15 @@ impl<'a> Auto<'a> {
             }
 
             // ---- the model and its minimum ---------------------------------------------------------------------
-            let part: Vec<usize> = if x.len() <= LARGEST_HESSIAN {
-                (0..x.len()).collect()
-            } else {
-                (0..x.len()).filter(|&place| x[place] != 0.0 || terms[place].kink() == 0.0).collect()
-            };
-            let model = self.model(columns, features.len(), &part, &terms, &curvatures);
+            let whole = x.len() <= LARGEST_HESSIAN;
+            let part: Vec<usize> =
+                (0..x.len()).filter(|&place| whole || x[place] != 0.0 || terms[place].kink() == 0.0).collect();
+            if !whole || lists.is_none() {
+                let places: Vec<usize> = part.iter().copied().filter(|&place| place < features.len()).collect();
+                lists = Some(RowLists::of(columns, &places, n_rows));
+            }
+            let part_terms: Vec<ElasticNet> = part.iter().map(|&place| terms[place]).collect();
+            let model = self.model(lists.as_ref().expect("made above"), &part_terms, &curvatures);
             let start: Vec<f64> = part.iter().map(|&place| x[place]).collect();
             let mut z = start.clone();
             let mut model_slope: Vec<f64> = part.iter().map(|&place| u[place]).collect();
@@ -269,76 +275,19 @@ impl<'a> Auto<'a> {
         pass::mean_loss(self.problem, margins) + penalty
     }
 
-    /// The quadratic model on a part of the working set (place `intercept` is the intercept).
-    fn model(
-        &self,
-        columns: &Columns,
-        intercept: usize,
-        part: &[usize],
-        terms: &[ElasticNet],
-        curvatures: &[f64],
-    ) -> Quadratic {
-        let size = part.len();
-        let n_rows = curvatures.len();
-        // The part by rows: place after place, so each row's list rises.
-        let mut ends = vec![0u32; n_rows + 1];
-        for &place in part.iter().filter(|&&place| place != intercept) {
-            columns.for_each(place, |row, _| ends[row + 1] += 1);
-        }
-        for row in 0..n_rows {
-            ends[row + 1] += ends[row];
-        }
-        let mut next = ends.clone();
-        let mut entries = vec![(0u32, 0.0f64); ends[n_rows] as usize];
-        for (at, &place) in part.iter().enumerate().filter(|(_, place)| **place != intercept) {
-            columns.for_each(place, |row, value| {
-                entries[next[row] as usize] = (at as u32, value);
-                next[row] += 1;
-            });
-        }
-        // Each thread owns some lines of the lower triangle and adds the rows in their order.
-        let mut hessian = vec![0.0; size * size];
-        let threads = rayon::current_num_threads();
-        let border = |thread: usize| (size as f64 * (thread as f64 / threads as f64).sqrt()).ceil() as usize;
-        let mut lines = Vec::new();
-        let mut rest = &mut hessian[..];
-        for thread in 0..threads {
-            let (mine, tail) = rest.split_at_mut((border(thread + 1) - border(thread)) * size);
-            lines.push((border(thread)..border(thread + 1), mine));
-            rest = tail;
-        }
-        lines.into_par_iter().for_each(|(range, lines)| {
-            let with_intercept = part.last() == Some(&intercept) && range.contains(&(size - 1));
-            for row in 0..n_rows {
-                let curvature = curvatures[row];
-                let list = &entries[ends[row] as usize..ends[row + 1] as usize];
-                let from = list.partition_point(|&(at, _)| (at as usize) < range.start);
-                for (position, &(at, value)) in list.iter().enumerate().skip(from) {
-                    if at as usize >= range.end {
-                        break;
-                    }
-                    let line = &mut lines[(at as usize - range.start) * size..][..size];
-                    let scaled = curvature * value;
-                    for &(other, value) in &list[..=position] {
-                        line[other as usize] += scaled * value;
-                    }
-                }
-                if with_intercept {
-                    let line = &mut lines[(size - 1 - range.start) * size..][..size];
-                    list.iter().for_each(|&(at, value)| line[at as usize] += curvature * value);
-                    line[size - 1] += curvature;
-                }
-            }
-        });
+    /// The quadratic model on a part of the working set, whose last place is the intercept where there is one.
+    fn model(&self, lists: &RowLists, terms: &[ElasticNet], curvatures: &[f64]) -> Quadratic {
+        let size = terms.len();
+        let mut hessian = lists.gram(size, self.problem.has_intercept(), curvatures);
         let average = (0..size).map(|at| hessian[at * size + at]).sum::<f64>() / size.max(1) as f64;
         for at in 0..size {
             let diagonal = &mut hessian[at * size + at];
-            *diagonal += terms[part[at]].l2 + self.damping * *diagonal + 1e-3 * self.damping * average;
+            *diagonal += terms[at].l2 + self.damping * *diagonal + 1e-3 * self.damping * average;
             for other in 0..at {
                 hessian[other * size + at] = hessian[at * size + other];
             }
         }
-        Quadratic { size, hessian, l1: part.iter().map(|&place| terms[place].l1).collect() }
+        Quadratic { size, hessian, l1: terms.iter().map(|term| term.l1).collect() }
     }
 }
 

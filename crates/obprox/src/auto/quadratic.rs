@@ -1,8 +1,8 @@
 //! min over z: u·(z − x) + ½ (z − x)ᵀH(z − x) + Σ λ_j|z_j|, with a dense H: the model of a Newton step.
 //!
-//! Coordinate descent finds the face; on it the model is smooth, and one Cholesky solve is its minimum. Where the
-//! minimum lies beyond the face, the step ends at the border, the coordinate that reached it becomes zero, and
-//! coordinate descent looks again.
+//! Coordinate descent finds the face; on it the model is smooth, and one Cholesky solve gives its minimum. Where that
+//! lies beyond the face it is projected back, as in the paper's Orthant step: what crosses zero becomes zero, and the
+//! smaller face is solved in turn. Then coordinate descent looks again.
 
 use super::cholesky::Cholesky;
 use crate::penalty::shrink::shrink;
@@ -31,14 +31,8 @@ impl Quadratic {
                     return;
                 }
             }
-            if !self.solve_on_face(z, u) {
-                // No factor, or no room on the face: coordinate descent has to do the rest.
-                for _ in 0..20 * SWEEPS {
-                    if self.sweep(z, u) <= tolerance {
-                        return;
-                    }
-                }
-            }
+            // Each turn drops a coordinate at least, so this ends.
+            while self.solve_on_face(z, u) {}
         }
     }
 
@@ -71,13 +65,53 @@ impl Quadratic {
         worst
     }
 
-    /// The minimum on the face of z, or the border on the way there; false where there is no way.
+    /// Moves towards the minimum on the face of z. True where that lay beyond the face, which is smaller now.
     fn solve_on_face(&self, z: &mut [f64], u: &mut [f64]) -> bool {
         let face: Vec<usize> = (0..self.size).filter(|&at| z[at] != 0.0 || self.l1[at] == 0.0).collect();
-        if face.is_empty() {
-            return false;
+        let Some(step) = self.newton_step(&face, z, u) else { return false };
+        // How far the face reaches along the step.
+        let mut reach = 1.0f64;
+        for (&at, &delta) in face.iter().zip(&step) {
+            if self.l1[at] > 0.0 && (z[at] + delta) * z[at] < 0.0 {
+                reach = reach.min(-z[at] / delta);
+            }
         }
+        let mut size = 1.0;
+        loop {
+            // At the end of the face's reach the model has fallen for sure; before, only a look can tell.
+            let last = size <= reach;
+            let (mut to, mut slope) = (z.to_vec(), u.to_vec());
+            let mut dropped = false;
+            for (&at, &delta) in face.iter().zip(&step) {
+                let trial = z[at] + size * delta;
+                let crosses = self.l1[at] > 0.0 && trial * z[at] <= 1e-15 * z[at] * z[at];
+                let trial = if crosses { 0.0 } else { trial };
+                dropped |= crosses;
+                self.step(at, trial - z[at], &mut to, &mut slope);
+                to[at] = trial;
+            }
+            let change: f64 = face
+                .iter()
+                .map(|&at| {
+                    let bend = 0.5 * (u[at] + slope[at]) * (to[at] - z[at]);
+                    bend + self.l1[at] * (to[at].abs() - z[at].abs())
+                })
+                .sum();
+            if change < 0.0 || last {
+                z.copy_from_slice(&to);
+                u.copy_from_slice(&slope);
+                return dropped;
+            }
+            size = (0.5 * size).max(reach);
+        }
+    }
+
+    /// The Newton step of the model on a face; nothing where the face is empty or has no factor.
+    fn newton_step(&self, face: &[usize], z: &[f64], u: &[f64]) -> Option<Vec<f64>> {
         let size = face.len();
+        if size == 0 {
+            return None;
+        }
         let mut matrix = vec![0.0; size * size];
         for (row, &at) in face.iter().enumerate() {
             let line = self.row(at);
@@ -88,33 +122,12 @@ impl Quadratic {
             matrix[row * size + row] *= 1.0 + 1e-11;
             matrix[row * size + row] += 1e-300;
         }
-        let Some(factor) = Cholesky::new(size, matrix) else { return false };
         let mut step: Vec<f64> = face
             .iter()
             .map(|&at| if self.l1[at] == 0.0 { -u[at] } else { -(u[at] + self.l1[at].copysign(z[at])) })
             .collect();
-        factor.solve(&mut step);
-        // How far the face reaches along the step.
-        let mut reach = 1.0f64;
-        for (&at, &delta) in face.iter().zip(&step) {
-            if self.l1[at] > 0.0 && (z[at] + delta) * z[at] < 0.0 {
-                reach = reach.min(-z[at] / delta);
-            }
-        }
-        for (&at, &delta) in face.iter().zip(&step) {
-            let delta = reach * delta;
-            if delta == 0.0 || !delta.is_finite() {
-                continue;
-            }
-            let before = z[at];
-            self.step(at, delta, z, u);
-            let at_border = self.l1[at] > 0.0 && (z[at] * before <= 0.0 || z[at].abs() <= 1e-15 * before.abs());
-            if reach < 1.0 && at_border {
-                self.step(at, -z[at], z, u);
-                z[at] = 0.0;
-            }
-        }
-        true
+        Cholesky::new(size, matrix)?.solve(&mut step);
+        step.iter().all(|delta| delta.is_finite()).then_some(step)
     }
 }
 
