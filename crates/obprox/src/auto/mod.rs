@@ -19,6 +19,7 @@ mod columns;
 mod quadratic;
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -43,6 +44,13 @@ const STEPS: usize = 30;
 /// A working set of at most this many coordinates has its Hessian formed; of more, only the support has.
 const LARGEST_HESSIAN: usize = 1500;
 
+/// Some features, which rise, and their columns.
+#[derive(Default)]
+struct WorkingSet {
+    features: Vec<u32>,
+    columns: Columns,
+}
+
 /// The state between two rounds.
 pub(crate) struct Auto<'a> {
     problem: &'a Problem,
@@ -50,6 +58,7 @@ pub(crate) struct Auto<'a> {
     margins: Vec<f64>,
     gradient: Vec<f64>,
     certificate: Option<Certificate>,
+    set: Arc<WorkingSet>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
     stretch: f64,
     /// The damping of the Newton steps, relative to the curvature.
@@ -74,6 +83,7 @@ impl<'a> Auto<'a> {
             margins: Vec::new(),
             gradient: Vec::new(),
             certificate: None,
+            set: Arc::default(),
             stretch: if start.is_some() || problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             damping: 1e-10,
             rounds: 0,
@@ -99,34 +109,63 @@ impl<'a> Auto<'a> {
         self.certificate = Some(certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient));
     }
 
+    /// Computes the margins anew: what the steps added up is forgotten before anything is proved by it. The support
+    /// lies in the working set, so its columns are enough.
+    fn refresh_margins(&mut self) {
+        let outputs = self.problem.outputs();
+        let Self { point, margins, set, .. } = self;
+        for row in margins.chunks_exact_mut(outputs) {
+            row.copy_from_slice(&point.intercept);
+        }
+        for (place, &feature) in set.features.iter().enumerate() {
+            for output in 0..outputs {
+                let x = point.weights[feature as usize * outputs + output];
+                if x != 0.0 {
+                    set.columns.for_each(place, |row, value| margins[row * outputs + output] += value * x);
+                }
+            }
+        }
+    }
+
+    /// Makes a new working set, or keeps the one at hand where it holds all that is needed.
+    fn renew_set(&mut self) {
+        let wanted = self.select();
+        let known = |feature: &u32| self.set.features.binary_search(feature).is_ok();
+        if !wanted.iter().all(known) || self.set.features.len() > 2 * wanted.len() {
+            self.set = Arc::new(WorkingSet { columns: Columns::of(self.problem.matrix(), &wanted), features: wanted });
+        }
+    }
+
     /// Lowers λ towards its value: by [`FALL`] a round, from the largest slope there is.
     fn lower_stretch(&mut self) {
         let outputs = self.problem.outputs();
         let regularization = self.problem.regularization();
-        let steepest = self.gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
+        let steepness = |(at, slope): (usize, &f64)| {
             let kink = regularization.term(at / outputs).kink();
-            if kink > 0.0 { most.max(slope.abs() / kink) } else { most }
-        });
+            if kink > 0.0 { slope.abs() / kink } else { 0.0 }
+        };
+        let steepest =
+            self.gradient.par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max);
         self.stretch = (self.stretch.min(steepest) / FALL).max(1.0);
     }
 
     /// The working set: what is not zero or not penalised, and the worst violators, as many again.
     fn select(&self) -> Vec<u32> {
         let outputs = self.problem.outputs();
-        let mut chosen = Vec::new();
-        let mut violators = Vec::new();
-        for feature in 0..self.problem.n_features() {
+        // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).
+        let want = |feature: usize| {
             let span = feature * outputs..(feature + 1) * outputs;
-            let term = self.term(feature);
-            if term.kink() == 0.0 || self.point.weights[span.clone()].iter().any(|&x| x != 0.0) {
-                chosen.push(feature as u32);
-                continue;
+            let kink = self.term(feature).kink();
+            if kink == 0.0 || self.point.weights[span.clone()].iter().any(|&x| x != 0.0) {
+                return Some((f64::INFINITY, feature as u32));
             }
             let slope = self.gradient[span].iter().fold(0.0, |most: f64, slope| most.max(slope.abs()));
-            if slope > term.kink() {
-                violators.push((slope / term.kink(), feature as u32));
-            }
-        }
+            (slope > kink).then_some((slope / kink, feature as u32))
+        };
+        let wanted: Vec<(f64, u32)> =
+            (0..self.problem.n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
+        let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
+        let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
         let room = chosen.len().max(if self.problem.n_features() <= FEW { FEW } else { 128 });
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -138,8 +177,10 @@ impl<'a> Auto<'a> {
     }
 
     /// Proximal Newton steps on one output of the working set, until its violation has fallen enough.
-    fn polish(&mut self, columns: &Columns, features: &[u32], output: usize, steps: usize, enough: f64) -> bool {
+    fn polish(&mut self, output: usize, steps: usize, enough: f64) -> bool {
         let (problem, outputs) = (self.problem, self.problem.outputs());
+        let set = Arc::clone(&self.set);
+        let (columns, features) = (&set.columns, &set.features[..]);
         let n_rows = problem.n_rows();
         let mut moved = false;
         let mut objective = f64::NAN;
@@ -304,8 +345,7 @@ impl Solver for Auto<'_> {
         if was_stretched {
             self.lower_stretch();
         }
-        let features = self.select();
-        let columns = Columns::of(self.problem.matrix(), &features);
+        self.renew_set();
         // While λ falls a rough answer will do; at its value each round wins two digits or more.
         let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem.lambda() } else { 0.01 * before.1 };
         let steps = if self.stretch > 1.0 { 3 } else { STEPS };
@@ -314,7 +354,7 @@ impl Solver for Auto<'_> {
             let mut moved = false;
             for output in 0..outputs {
                 let steps = if outputs == 1 { steps } else { 1 };
-                moved |= self.polish(&columns, &features, output, steps, enough);
+                moved |= self.polish(output, steps, enough);
             }
             let progress =
                 Progress { epoch: self.rounds, step: sweep as u64 + 1, steps: steps as u64, phase: Phase::Newton };
@@ -323,8 +363,7 @@ impl Solver for Auto<'_> {
                 break;
             }
         }
-        // Fresh margins: what the steps added up is forgotten before anything is proved by it.
-        self.margins = pass::margins(self.problem.matrix(), &self.point);
+        self.refresh_margins();
         self.certify();
         let Some(after) = &self.certificate else { return Ended::NotFinite };
         if !after.objective.is_finite() {
