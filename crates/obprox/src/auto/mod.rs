@@ -224,7 +224,7 @@ impl<'a> Auto<'a> {
             let start: Vec<f64> = part.iter().map(|&place| x[place]).collect();
             let mut z = start.clone();
             let mut model_slope: Vec<f64> = part.iter().map(|&place| u[place]).collect();
-            model.solve(&mut z, &mut model_slope, 0.01 * enough.min(violation));
+            model.solve(&mut z, &mut model_slope, 0.01 * (enough / violation).min(1.0));
 
             // ---- the step --------------------------------------------------------------------------------------
             let mut shift = vec![0.0; n_rows];
@@ -320,10 +320,20 @@ impl<'a> Auto<'a> {
     fn model(&self, lists: &RowLists, terms: &[ElasticNet], curvatures: &[f64]) -> Quadratic {
         let size = terms.len();
         let mut hessian = lists.gram(size, self.problem.has_intercept(), curvatures);
-        let average = (0..size).map(|at| hessian[at * size + at]).sum::<f64>() / size.max(1) as f64;
+        // A column of rows that are all flat, as those beyond Huber's δ, would have no scale to step by: it gets that
+        // of rows with all the curvature there can be.
+        if (0..size).any(|at| hessian[at * size + at] + terms[at].l2 == 0.0) {
+            let steepest = self.problem.loss().smoothness().unwrap_or(1.0) / self.problem.n_rows() as f64;
+            let squares = lists.squares(size, self.problem.has_intercept());
+            for at in (0..size).filter(|at| terms[*at].l2 == 0.0) {
+                let diagonal = &mut hessian[at * size + at];
+                *diagonal = if *diagonal == 0.0 { steepest * squares[at] } else { *diagonal };
+            }
+        }
         for at in 0..size {
+            // Relative to the column itself: the units of the others do not matter.
             let diagonal = &mut hessian[at * size + at];
-            *diagonal += terms[at].l2 + self.damping * *diagonal + 1e-3 * self.damping * average;
+            *diagonal += terms[at].l2 + self.damping * *diagonal;
             for other in 0..at {
                 hessian[other * size + at] = hessian[at * size + other];
             }
