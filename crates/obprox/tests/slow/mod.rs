@@ -156,7 +156,8 @@ impl Slow {
     }
 
     fn penalty(&self, x: &[Vec<f64>]) -> f64 {
-        let of = |(x, &(l1, l2)): (&Vec<f64>, &(f64, f64))| x.iter().map(|x| l1 * x.abs() + l2 * x * x / 2.0).sum::<f64>();
+        let of =
+            |(x, &(l1, l2)): (&Vec<f64>, &(f64, f64))| x.iter().map(|x| l1 * x.abs() + l2 * x * x / 2.0).sum::<f64>();
         x.iter().zip(&self.penalties).map(of).sum()
     }
 
