@@ -308,7 +308,8 @@ fn the_adaptive_switch_takes_both_kinds_of_steps() {
     for seed in 0..12 {
         let recipe = Recipe { lambda: 0.2, seed, ..Recipe::default() };
         let switch = Some(Switch::Adaptive);
-        let settings = Settings { epochs: 20, batch: Batch::Rows(2), switch, ..Settings::with_method(Method::ObproxSg) };
+        let settings =
+            Settings { epochs: 20, batch: Batch::Rows(2), switch, ..Settings::with_method(Method::ObproxSg) };
         seen.push(agree(&recipe, &settings, Some(0.9)).unwrap());
     }
     assert!(seen.iter().any(|&epochs| (1..19).contains(&epochs)), "{seen:?}");

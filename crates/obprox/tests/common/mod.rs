@@ -4,7 +4,7 @@
 pub mod plain;
 pub mod random;
 
-use obprox::{Fit, Point, Problem, Run, Settings};
+use obprox::{Control, Fit, Observer, Point, Problem, Progress, Run, Settings};
 
 /// A run with no one watching.
 pub fn run(problem: &Problem, settings: &Settings) -> Fit {
@@ -19,4 +19,16 @@ pub fn bits(point: &Point) -> Vec<u64> {
 /// Whether two numbers agree to a tolerance relative to 1 + |a|.
 pub fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs())
+}
+
+/// Stops a run after a step of an epoch; both count from 1.
+pub struct StopAt {
+    pub epoch: u64,
+    pub step: u64,
+}
+
+impl Observer for StopAt {
+    fn step(&mut self, progress: &Progress) -> Control {
+        if (progress.epoch, progress.step) == (self.epoch, self.step) { Control::Stop } else { Control::Continue }
+    }
 }

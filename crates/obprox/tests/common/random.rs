@@ -76,9 +76,9 @@ impl Recipe {
         let feature_weights = self
             .feature_weights
             .then(|| (0..self.cols).map(|j| if j % 4 == 1 { 0.0 } else { rng.random_range(0.3..2.0) }).collect());
-        let row_weights: Option<Vec<f64>> = self.row_weights.then(|| {
-            (0..self.rows).map(|row| if row % 7 == 3 { 0.0 } else { rng.random_range(0.2..3.0) }).collect()
-        });
+        let row_weights: Option<Vec<f64>> = self
+            .row_weights
+            .then(|| (0..self.rows).map(|row| if row % 7 == 3 { 0.0 } else { rng.random_range(0.2..3.0) }).collect());
         let mut plain = self.plain(&rows, targets, feature_weights.as_deref(), row_weights.as_deref());
         let lambda = self.lambda * plain.largest_slope();
         plain.l1.iter_mut().for_each(|l1| *l1 *= lambda);
@@ -107,9 +107,8 @@ impl Recipe {
             if dense {
                 row.extend((0..self.cols as u32).map(|column| (column, value(rng))));
             } else if rng.random_bool(0.9) {
-                let mut columns: Vec<u32> = (0..rng.random_range(1..=self.per_row))
-                    .map(|_| rng.random_range(0..self.cols as u32))
-                    .collect();
+                let mut columns: Vec<u32> =
+                    (0..rng.random_range(1..=self.per_row)).map(|_| rng.random_range(0..self.cols as u32)).collect();
                 columns.sort_unstable();
                 columns.dedup();
                 row.extend(columns.into_iter().map(|column| (column, value(rng))));
