@@ -275,8 +275,14 @@ impl<'a> Run<'a> {
     pub fn fit(mut self) -> Result<Fit> {
         self.settings.check(self.validation.is_some())?;
         let problem = self.problem;
+        if let Some(start) = self.start {
+            check_start(problem, start)?;
+        }
         let mut solver = Stochastic::new(problem, &self.settings, self.start)?;
         let mut state = self.open_checkpoint(&mut solver)?;
+        // What a run that diverges before its first evaluation falls back on, where it does not begin at zero.
+        let began_elsewhere = self.start.is_some() || solver.standing().iterations > 0;
+        let origin = began_elsewhere.then(|| solver.point());
 
         let start = Start {
             problem,
@@ -360,7 +366,7 @@ impl<'a> Run<'a> {
         let (point, certificate) = match (status, last_good) {
             (Status::Diverged, Some(good)) => good,
             (Status::Diverged, None) => {
-                let point = Point::zero(problem);
+                let point = origin.unwrap_or_else(|| Point::zero(problem));
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
@@ -419,6 +425,19 @@ impl<'a> Run<'a> {
             Some(directory) => checkpoint::write(directory, state, |out| solver.save(out)),
             None => Ok(()),
         }
+    }
+}
+
+fn check_start(problem: &Problem, start: &Point) -> Result<()> {
+    let (weights, expected) = (start.weights.len(), problem.n_features() * problem.outputs());
+    let (intercepts, outputs) = (start.intercept.len(), problem.outputs());
+    if (weights, intercepts) != (expected, outputs) {
+        let found = format!("{weights} weights and {intercepts} intercepts");
+        return Err(Error::parameter("start", format!("{found} where the problem has {expected} and {outputs}")));
+    }
+    match start.is_finite() {
+        true => Ok(()),
+        false => Err(Error::parameter("start", "every weight must be a finite number")),
     }
 }
 
