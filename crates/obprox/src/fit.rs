@@ -302,7 +302,9 @@ impl<'a> Run<'a> {
             let begun = Instant::now();
             let mut stop = false;
             let ended = solver.epoch(&mut |progress| {
-                stop |= self.observers.iter_mut().any(|observer| observer.step(&progress) == Control::Stop);
+                for observer in &mut self.observers {
+                    stop |= observer.step(&progress) == Control::Stop;
+                }
                 if stop { Control::Stop } else { Control::Continue }
             });
             state.seconds += begun.elapsed().as_secs_f64();
