@@ -1,7 +1,8 @@
 //! LIBLINEAR's own model file, for its `predict` program.
 //!
 //! A header of `key value` lines, then one line a feature with one weight a class; a bias feature of value 1 comes last.
-//! Of two classes only the first label's weights are stored: a positive margin means the first label.
+//! Of two classes only one column of weights is stored, and a positive margin means the first label; a softmax of two
+//! classes is the difference of its blocks.
 
 use std::path::Path;
 
@@ -41,21 +42,26 @@ impl Model {
             text += &format!("label {}\n", labels.join(" "));
         }
         text += &format!("nr_feature {}\nbias 1\nw\n", self.n_features);
-        let width = self.blocks.len();
-        let mut next = vec![0; width];
+        let mut next = vec![0; self.blocks.len()];
         for feature in 0..self.n_features as u32 {
-            for (block, at) in self.blocks.iter().zip(&mut next) {
+            let weights = self.blocks.iter().zip(&mut next).map(|(block, at)| {
                 let found = block.indices.get(*at) == Some(&feature);
                 let weight = if found { block.values[*at] } else { 0.0 };
                 *at += usize::from(found);
-                text += &format!("{weight} ");
-            }
-            text.push('\n');
+                weight
+            });
+            push_line(&mut text, weights.collect());
         }
-        for block in &self.blocks {
-            text += &format!("{} ", block.intercept);
-        }
-        text.push('\n');
+        push_line(&mut text, self.blocks.iter().map(|block| block.intercept).collect());
         Ok(text)
     }
+}
+
+/// One line of weights: one a block, or the difference of two.
+fn push_line(text: &mut String, mut weights: Vec<f64>) {
+    if let [first, second] = weights[..] {
+        weights = vec![first - second];
+    }
+    weights.iter().for_each(|weight| *text += &format!("{weight} "));
+    text.push('\n');
 }
