@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Block, Model};
 use crate::certificate::Certificate;
-use crate::loss::Task;
+use crate::loss::{LossKind, Task};
 use crate::output::write_whole;
 use crate::{Error, Result};
 
@@ -88,13 +88,25 @@ impl Model {
             (_, Some(block)) => vec![block],
             (_, None) => return Err(wrong("intercept, indices and values are missing".into())),
         };
+        if read.task == Task::Classes && blocks.len() < 2 {
+            return Err(wrong(format!("{} classes where at least two are needed", blocks.len())));
+        }
+        // The losses of others may have any task; of our own each has one.
+        if let Some(kind) = LossKind::from_name(&read.loss, read.loss_parameter)
+            && kind.build(blocks.len()).task() != read.task
+        {
+            return Err(wrong(format!("the {} loss does not go with the task {:?}", read.loss, read.task)));
+        }
         let expected = match read.task {
             Task::Binary => 2,
-            Task::Classes => blocks.len().max(2),
+            Task::Classes => blocks.len(),
             Task::Regression | Task::Counts => 0,
         };
         if read.labels.len() != expected {
             return Err(wrong(format!("{} labels where {expected} are needed", read.labels.len())));
+        }
+        if !read.labels.is_sorted_by(|a, b| a < b) {
+            return Err(wrong("labels must rise".into()));
         }
         for block in &blocks {
             if block.indices.len() != block.values.len() {
