@@ -122,10 +122,12 @@ fn violations(plain: &Plain, x: &[f64]) -> (f64, f64) {
 fn agree(recipe: &Recipe, settings: &Settings, pace: Option<f64>) -> Result<usize, TestCaseError> {
     let (problem, plain) = recipe.build();
     let step = first_step(&problem, &plain, settings, pace);
-    let settings = Settings { step: StepSize::Value(step), tolerance: 0.0, ..settings.clone() };
-    let settings = match pace {
-        None => Settings { step: StepSize::Auto, ..settings },
-        Some(_) => settings,
+    let settings = Settings {
+        step: if pace.is_some() { StepSize::Value(step) } else { StepSize::Auto },
+        // In units of the largest curvature, so that dual averaging does not run away and amplify rounding errors.
+        gamma: settings.gamma / plain.safe_step(),
+        tolerance: 0.0,
+        ..settings.clone()
     };
     let fit = run(&problem, &settings);
     let (expected, orthant_epochs) = twin(&plain, &settings, step);
@@ -134,10 +136,12 @@ fn agree(recipe: &Recipe, settings: &Settings, pace: Option<f64>) -> Result<usiz
         prop_assert_eq!(fit.certificate.gap, Some(0.0));
         return Ok(orthant_epochs);
     }
-    let pairs = |of: fn(&Point) -> &Vec<f64>| of(&fit.point).iter().zip(of(&expected)).enumerate();
-    for (at, (&found, &expected)) in pairs(|point| &point.weights).chain(pairs(|point| &point.intercept)) {
+    let (found, expected) = (plain.flat(&fit.point), plain.flat(&expected));
+    for (at, (&found, &expected)) in found.iter().zip(&expected).enumerate() {
         prop_assert!(close(expected, found, 1e-10), "coordinate {}: {} where the twin has {}", at, found, expected);
-        prop_assert!((found == 0.0) == (expected == 0.0), "coordinate {}: {} for {}", at, found, expected);
+        // Without a kink zero is a number like any other, and terms that cancel may leave a rounding error of it.
+        let kink = plain.penalty(at).0 > 0.0;
+        prop_assert!(!kink || (found == 0.0) == (expected == 0.0), "coordinate {}: {} for {}", at, found, expected);
     }
     Ok(orthant_epochs)
 }
@@ -189,6 +193,9 @@ fn recipes() -> impl Strategy<Value = Recipe> {
     )
         .prop_map(|((loss, (rows, cols, per_row), storage), lambda, l2, flags, seed)| {
             let [feature_weights, row_weights, intercept] = flags;
+            // Beyond δ Huber's slope is ±δ whatever x is: two rows of opposite pull would end exactly on the edge of the
+            // shrink, where rounding decides about the zero. Weights tell the rows apart.
+            let row_weights = row_weights || matches!(loss, LossKind::Huber(_));
             Recipe { loss, rows, cols, per_row, storage, lambda, l2, feature_weights, row_weights, intercept, seed }
         })
 }
@@ -240,9 +247,7 @@ proptest! {
 
     #[test]
     fn rda(recipe in recipes(), settings in settings(Method::Rda, false)) {
-        // e^m of the Poisson loss would amplify rounding where the iterates run far.
-        let gamma = if recipe.loss == LossKind::Poisson { settings.gamma + 30.0 } else { settings.gamma };
-        agree(&recipe, &Settings { gamma, ..settings }, Some(1.0))?;
+        agree(&recipe, &settings, Some(1.0))?;
     }
 
     #[test]

@@ -189,12 +189,12 @@ impl Recipe {
 }
 
 impl Plain {
-    /// The largest slope over the penalised coordinates at zero; 1 where all is flat.
+    /// The largest slope over the penalised coordinates at zero; 1 where all is flat, but for rounding.
     fn largest_slope(&self) -> f64 {
         let slopes = self.gradient(&vec![0.0; self.size()]);
         let penalised = slopes.iter().enumerate().filter(|(at, _)| self.penalty(*at).0 > 0.0);
         let largest = penalised.map(|(_, slope)| slope.abs()).fold(0.0, f64::max);
-        if largest > 0.0 { largest } else { 1.0 }
+        if largest > 1e-9 { largest } else { 1.0 }
     }
 }
 
