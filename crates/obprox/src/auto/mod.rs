@@ -26,7 +26,7 @@ use rayon::prelude::*;
 use self::columns::{Columns, RowLists};
 use self::quadratic::Quadratic;
 use crate::certificate::{Certificate, certify_at};
-use crate::checkpoint::{read_exactly, write_array};
+use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing};
 use crate::observe::{Control, Progress};
 use crate::pass;
@@ -58,6 +58,8 @@ pub(crate) struct Auto<'a> {
     margins: Vec<f64>,
     gradient: Vec<f64>,
     certificate: Option<Certificate>,
+    /// F and the KKT distance of the point.
+    before: (f64, f64),
     set: Arc<WorkingSet>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
     stretch: f64,
@@ -83,6 +85,7 @@ impl<'a> Auto<'a> {
             margins: Vec::new(),
             gradient: Vec::new(),
             certificate: None,
+            before: (f64::INFINITY, f64::INFINITY),
             set: Arc::default(),
             stretch: if start.is_some() || problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             damping: 1e-10,
@@ -106,7 +109,9 @@ impl<'a> Auto<'a> {
         }
         let row_gradients = pass::row_gradients(problem, &self.margins);
         self.gradient = pass::gradient(problem, &row_gradients);
-        self.certificate = Some(certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient));
+        let certificate = certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient);
+        self.before = (certificate.objective, certificate.kkt);
+        self.certificate = Some(certificate);
     }
 
     /// Computes the margins anew: what the steps added up is forgotten before anything is proved by it. The support
@@ -345,12 +350,12 @@ impl<'a> Auto<'a> {
 impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
         let outputs = self.problem.outputs();
-        if self.certificate.is_none() {
+        if self.margins.is_empty() {
             self.margins = pass::margins(self.problem.matrix(), &self.point);
             self.certify();
         }
         self.rounds += 1;
-        let before = self.certificate.as_ref().map_or((f64::INFINITY, f64::INFINITY), |c| (c.objective, c.kkt));
+        let before = self.before;
         let was_stretched = self.stretch > 1.0;
         if was_stretched {
             self.lower_stretch();
@@ -379,7 +384,7 @@ impl Solver for Auto<'_> {
         if !after.objective.is_finite() {
             return Ended::NotFinite;
         }
-        let better = after.objective < before.0 || after.kkt < 0.9 * before.1;
+        let better = self.before.0 < before.0 || self.before.1 < 0.9 * before.1;
         self.idle = if better || was_stretched { 0 } else { self.idle + 1 };
         if self.idle >= 4 { Ended::Stalled } else { Ended::Epoch }
     }
@@ -403,20 +408,33 @@ impl Solver for Auto<'_> {
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_array(out, &[self.stretch, self.damping])?;
+        write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;
         write_array(out, &[self.rounds, self.steps, u64::from(self.idle)])?;
         write_array(out, &self.point.weights)?;
-        write_array(out, &self.point.intercept)
+        write_array(out, &self.point.intercept)?;
+        // Margins and gradient could be computed anew, but not to the same bits.
+        write_array(out, &self.margins)?;
+        write_array(out, &self.gradient)?;
+        write_array(out, &self.set.features)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 2], [0u64; 3]);
+        let (mut reals, mut counts) = ([0.0; 4], [0u64; 3]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
-        [self.stretch, self.damping] = reals;
+        [self.stretch, self.damping, self.before.0, self.before.1] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
         read_exactly(input, &mut self.point.weights)?;
-        read_exactly(input, &mut self.point.intercept)
+        read_exactly(input, &mut self.point.intercept)?;
+        self.margins = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
+        self.gradient = read_array(input, self.point.weights.len())?;
+        let features: Vec<u32> = read_array(input, self.problem.n_features())?;
+        let in_range = features.last().is_none_or(|&last| (last as usize) < self.problem.n_features());
+        if !(features.is_sorted_by(|a, b| a < b) && in_range) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a working set that is none"));
+        }
+        self.set = Arc::new(WorkingSet { columns: Columns::of(self.problem.matrix(), &features), features });
+        Ok(())
     }
 }
