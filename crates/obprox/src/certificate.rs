@@ -5,11 +5,11 @@
 //! the penalty's conjugate is finite everywhere and s = 1.
 //!
 //! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: s|c_j|·R_j is added to
-//! the gap, which then bounds F − F* over all points with |z_j| ≤ R_j in those coordinates. R_j is free of the column's
-//! unit: 2|x_j|, and what moves the margins by 1 in quadratic mean, and two Newton steps of the coordinate.
+//! the gap, which then bounds F − F* over all points with |z_j| ≤ R_j in those coordinates. R_j is free of the
+//! units of columns and targets: 2|x_j|, and what moves the margins by √(2f₀) in quadratic mean, f₀ being the loss at
+//! x = 0 with b at its optimum, and two Newton steps of the coordinate.
 //!
-//! The relative gap is relative to |F|, or to a thousandth of the loss at x = 0 (the intercept at its optimum) where F
-//! is less: a fit can be so good that F ≈ 0, and digits of what is left of it are of no use to anyone.
+//! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of what is left of it are of no use to anyone.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -182,13 +182,15 @@ fn dual(
 ) -> Option<f64> {
     let (outputs, regularization, loss) = (problem.outputs(), problem.regularization(), problem.loss());
     loss.conjugate(&vec![0.0; outputs], problem.targets()[0])?;
+    // Of the size of the targets where they have one, about 1 for classes.
+    let unit = problem.margin_unit();
     let mut open = 0.0;
     if problem.has_intercept() {
         let before = pass::intercept_gradient(problem, &row_gradients);
         let mut intercept = point.intercept.clone();
         // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are
         // saved.
-        let allowance: f64 = before.iter().zip(&intercept).map(|(slope, b)| slope.abs() * (2.0 * b.abs() + 1.0)).sum();
+        let allowance: f64 = before.iter().zip(&intercept).map(|(slope, b)| slope.abs() * (2.0 * b.abs() + unit)).sum();
         if allowance > 1e-13 * objective.abs() {
             pass::centre(problem, margins, &mut intercept);
             row_gradients = pass::row_gradients(problem, margins);
@@ -197,7 +199,7 @@ fn dual(
             *gradient = pass::gradient(problem, &row_gradients);
         }
         let after = pass::intercept_gradient(problem, &row_gradients);
-        open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * (2.0 * b.abs() + 1.0)).sum::<f64>();
+        open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * (2.0 * b.abs() + unit)).sum::<f64>();
     }
     let room = |(at, slope): (usize, &f64)| {
         let term = regularization.term(at / outputs);
@@ -218,7 +220,7 @@ fn dual(
         let sizes = pass::free_sizes(problem, margins);
         for (at, slope, x) in free.into_iter().filter(|(_, slope, _)| *slope != 0.0) {
             let (square, curvature) = sizes[at];
-            open += scale * slope.abs() * (2.0 * x.abs() + 1.0 / square.sqrt() + 2.0 * slope.abs() / curvature);
+            open += scale * slope.abs() * (2.0 * x.abs() + unit / square.sqrt() + 2.0 * slope.abs() / curvature);
         }
     }
     let mean = pass::sum_rows(problem.n_rows(), |row| {

@@ -202,6 +202,11 @@ impl Problem {
         self.least_scale
     }
 
+    /// How far margins may be expected to lie from those at x = 0: the deviation of real targets, about 1 for classes.
+    pub(crate) fn margin_unit(&self) -> f64 {
+        (2e3 * self.least_scale).sqrt()
+    }
+
     /// Whether there is an intercept.
     pub fn has_intercept(&self) -> bool {
         self.intercept
