@@ -16,6 +16,7 @@
 
 mod cholesky;
 mod columns;
+mod joint;
 mod quadratic;
 
 use std::io::{self, Read, Write};
@@ -364,12 +365,17 @@ impl Solver for Auto<'_> {
         // While λ falls a rough answer will do; at its value each round wins two digits or more.
         let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem.lambda() } else { 0.01 * before.1 };
         let steps = if self.stretch > 1.0 { 3 } else { STEPS };
+        let jointly = self.can_step_jointly();
         let mut stop = false;
         for sweep in 0..steps {
             let mut moved = false;
-            for output in 0..outputs {
-                let steps = if outputs == 1 { steps } else { 1 };
-                moved |= self.polish(output, steps, enough);
+            if jointly {
+                moved = self.polish_jointly(1, enough);
+            } else {
+                for output in 0..outputs {
+                    let steps = if outputs == 1 { steps } else { 1 };
+                    moved |= self.polish(output, steps, enough);
+                }
             }
             let progress =
                 Progress { epoch: self.rounds, step: sweep as u64 + 1, steps: steps as u64, phase: Phase::Newton };

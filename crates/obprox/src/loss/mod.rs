@@ -82,6 +82,10 @@ pub trait Loss: Debug + Send + Sync {
     fn gradient(&self, margins: &[f64], target: f64, gradient: &mut [f64]);
     /// The diagonal of ∇²ℓ(m; y); false where the loss has no curvature to give.
     fn curvature(&self, margins: &[f64], target: f64, curvature: &mut [f64]) -> bool;
+    /// The whole ∇²ℓ(m; y), row after row; false where the loss gives no more than the diagonal.
+    fn hessian(&self, _margins: &[f64], _target: f64, _hessian: &mut [f64]) -> bool {
+        false
+    }
     /// A bound on the largest eigenvalue of ∇²ℓ over all margins, where there is one.
     fn smoothness(&self) -> Option<f64>;
     /// ℓ*(u; y): infinite outside its domain, nothing where it is not known.
