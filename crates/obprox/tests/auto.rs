@@ -214,7 +214,7 @@ fn a_constant_target_converges() {
 
 #[test]
 fn targets_of_any_size_converge() {
-    for size in [1e-9, 1e-3, 1e3, 1e9] {
+    for size in [1e-9, 1e-3, 1e2, 1e3, 1e4, 1e6, 1e9] {
         for loss in [LossKind::Squared, LossKind::Huber(1.0)] {
             let mut case = random(loss, 0.1, 4, false);
             case.labels.iter_mut().for_each(|label| *label *= size);

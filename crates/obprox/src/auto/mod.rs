@@ -66,6 +66,9 @@ pub(crate) struct Auto<'a> {
     stretch: f64,
     /// The damping of the Newton steps, relative to the curvature.
     damping: f64,
+    /// Whether the next step is by the loss's upper curvature: where ℓ″ vanishes, as beyond Huber's δ, Newton steps
+    /// lead anywhere, and one by a model that lies above F leads on.
+    careful: bool,
     rounds: u64,
     steps: u64,
     /// Rounds in a row that brought nothing.
@@ -90,6 +93,7 @@ impl<'a> Auto<'a> {
             set: Arc::default(),
             stretch: if start.is_some() || problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             damping: 1e-10,
+            careful: false,
             rounds: 0,
             steps: 0,
             idle: 0,
@@ -191,6 +195,7 @@ impl<'a> Auto<'a> {
         let mut moved = false;
         let mut objective = f64::NAN;
         let mut lists = None;
+        let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
         for _ in 0..steps {
             let (slopes, curvatures) = self.rows(output);
             let mut terms: Vec<ElasticNet> = features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -283,6 +288,11 @@ impl<'a> Auto<'a> {
                 size *= 0.5;
             }
             self.steps += 1;
+            let was_careful = self.careful;
+            self.careful = size < 1.0 && can_be_careful;
+            if !accepted && self.careful && !was_careful {
+                continue;
+            }
             if !accepted {
                 // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next
                 // round.
@@ -309,7 +319,9 @@ impl<'a> Auto<'a> {
                     let (target, weight) = (problem.targets()[row], problem.row_weight(row) / n_rows as f64);
                     loss.gradient(margins, target, out);
                     let slope = weight * out[output];
-                    loss.curvature(margins, target, out);
+                    if !(self.careful && loss.upper_curvature(margins, target, out)) {
+                        loss.curvature(margins, target, out);
+                    }
                     (slope, weight * out[output])
                 },
             )
@@ -415,7 +427,7 @@ impl Solver for Auto<'_> {
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;
-        write_array(out, &[self.rounds, self.steps, u64::from(self.idle)])?;
+        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), u64::from(self.careful)])?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
         // Margins and gradient could be computed anew, but not to the same bits.
@@ -425,12 +437,13 @@ impl Solver for Auto<'_> {
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 4], [0u64; 3]);
+        let (mut reals, mut counts) = ([0.0; 4], [0u64; 4]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
         [self.stretch, self.damping, self.before.0, self.before.1] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
+        self.careful = counts[3] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.margins = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
