@@ -4,12 +4,14 @@
 //! s|c_j| ≤ λ_j for all j, weak duality gives F(z) ≥ D = −(1/N) Σ wᵢℓ*(sθᵢ) − Σ_j p_j*(s·c_j) for every z. With λ₂ > 0
 //! the penalty's conjugate is finite everywhere and s = 1.
 //!
-//! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: s|c_j|·R_j is added to
-//! the gap, which then bounds F − F* over all points with |z_j| ≤ R_j in those coordinates. R_j is free of the
-//! units of columns and targets: 2|x_j|, and what moves the margins by √(2f₀) in quadratic mean, f₀ being the loss at
-//! x = 0 with b at its optimum, and two Newton steps of the coordinate.
+//! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: F(z) ≥ D + s·c_j·z_j, so
+//! s(|c_j|R_j − c_j·x_j) is added to the gap, which then bounds F − F* over all points with |z_j − x_j| ≤ R_j in those
+//! coordinates. R_j is free of the units of columns and targets. With u = √(2f₀), f₀ being the loss at x = 0 with b at
+//! its optimum, it is |x_j|, and what moves the margins by u in quadratic mean, and two Newton steps of the coordinate;
+//! for b, which is at its optimum already, it is 2u.
 //!
-//! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of what is left of it are of no use to anyone.
+//! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of
+//! what is left of it are of no use to anyone.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -184,13 +186,14 @@ fn dual(
     loss.conjugate(&vec![0.0; outputs], problem.targets()[0])?;
     // Of the size of the targets where they have one, about 1 for classes.
     let unit = problem.margin_unit();
-    let mut open = 0.0;
+    // The slope and the value of each intercept.
+    let mut intercepts = Vec::new();
     if problem.has_intercept() {
         let before = pass::intercept_gradient(problem, &row_gradients);
         let mut intercept = point.intercept.clone();
         // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are
         // saved.
-        let allowance: f64 = before.iter().zip(&intercept).map(|(slope, b)| slope.abs() * (2.0 * b.abs() + unit)).sum();
+        let allowance = before.iter().map(|slope| slope.abs() * unit).sum::<f64>();
         if allowance > 1e-13 * objective.abs() {
             pass::centre(problem, margins, &mut intercept);
             row_gradients = pass::row_gradients(problem, margins);
@@ -198,14 +201,16 @@ fn dual(
             *gradient = Vec::new();
             *gradient = pass::gradient(problem, &row_gradients);
         }
-        let after = pass::intercept_gradient(problem, &row_gradients);
-        open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * (2.0 * b.abs() + unit)).sum::<f64>();
+        intercepts = pass::intercept_gradient(problem, &row_gradients).into_iter().zip(intercept).collect();
     }
     let room = |(at, slope): (usize, &f64)| {
         let term = regularization.term(at / outputs);
         if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() { term.kink() / slope.abs() } else { 1.0 }
     };
     let scale = gradient.par_iter().with_min_len(BLOCK).enumerate().map(room).reduce(|| 1.0, f64::min);
+    // F(z) ≥ D + s·c_j·z_j for a free coordinate, and z_j is no further than R_j from x_j.
+    let left_open = |slope: f64, x: f64, radius: f64| scale * (slope.abs() * radius - slope * x);
+    let mut open: f64 = intercepts.into_iter().map(|(slope, b)| left_open(slope, b, 2.0 * unit)).sum();
     let (mut conjugate, mut free) = (0.0, Vec::new());
     let plain = regularization.l2 == 0.0 && regularization.l1 > 0.0 && regularization.weights.is_none();
     for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate().take(if plain { 0 } else { usize::MAX }) {
@@ -220,7 +225,8 @@ fn dual(
         let sizes = pass::free_sizes(problem, margins);
         for (at, slope, x) in free.into_iter().filter(|(_, slope, _)| *slope != 0.0) {
             let (square, curvature) = sizes[at];
-            open += scale * slope.abs() * (2.0 * x.abs() + unit / square.sqrt() + 2.0 * slope.abs() / curvature);
+            let radius = x.abs() + unit / square.sqrt() + 2.0 * slope.abs() / curvature;
+            open += left_open(slope, x, radius);
         }
     }
     let mean = pass::sum_rows(problem.n_rows(), |row| {
