@@ -106,6 +106,7 @@ pub(crate) fn certify_at(
     let objective = loss + penalty;
     let gap = dual(problem, point, objective, margins, row_gradients, gradient)
         .map(|dual| objective - dual)
+        .filter(|_| !objective.is_nan())
         // A dual that is not finite proves nothing; it must not pass for a loss without a dual.
         // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
         .map(|gap| if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) });

@@ -134,7 +134,10 @@ fn tiny_lambdas_are_honest() {
             for seed in 0..15 {
                 let name = format!("{loss:?} {fraction} seed {seed}");
                 let fit = checked(&random(loss, fraction, seed, seed % 3 == 2), &name);
-                if fit.status != Status::Converged { println!("NOT {name} {:?} {} {:?}", fit.status, fit.epochs, fit.certificate.relative_gap()); }
+                // Without penalty there may be no optimum, and the last digits of a softmax are slow.
+                if fraction > 0.0 && loss != LossKind::Softmax {
+                    assert_eq!(fit.status, Status::Converged, "{name}: {:?}", fit.certificate);
+                }
             }
         }
     }
@@ -226,7 +229,11 @@ fn targets_of_any_size_converge() {
             let name = format!("{loss:?} {size} and an offset");
             // Where δ is 1e-12 of the targets, rounding hides which rows lie within it.
             let hidden = matches!(loss, LossKind::Huber(_)) && size > 1e6;
-            if hidden { checked(&case, &name) } else { converges(&case, &name) };
+            if hidden {
+                checked(&case, &name)
+            } else {
+                converges(&case, &name)
+            };
         }
     }
 }

@@ -37,10 +37,6 @@ impl ScalarLoss for SquaredHinge {
         Some(if slack(margin, target) == 0.0 { 0.0 } else { 2.0 })
     }
 
-    fn upper_curvature(&self, _margin: f64, _target: f64) -> Option<f64> {
-        Some(2.0)
-    }
-
     fn smoothness(&self) -> Option<f64> {
         Some(2.0)
     }
