@@ -189,8 +189,8 @@ impl Slow {
         let mut before = self.mean_loss(&margins) + self.penalty(&x);
         for sweep in 0..sweeps {
             for (at, column) in self.columns.iter().enumerate() {
-                for k in 0..self.outputs {
-                    self.step(&mut x[at][k], &mut margins, column, self.penalties[at], k);
+                for (k, x) in x[at].iter_mut().enumerate() {
+                    self.step(x, &mut margins, column, self.penalties[at], k);
                 }
             }
             if sweep % 10 == 9 {
