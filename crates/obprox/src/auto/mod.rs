@@ -113,7 +113,7 @@ impl<'a> Auto<'a> {
             pass::centre(problem, &mut self.margins, &mut self.point.intercept);
         }
         let row_gradients = pass::row_gradients(problem, &self.margins);
-        self.gradient = pass::gradient(problem, &row_gradients);
+        pass::gradient_into(problem, &row_gradients, &mut self.gradient);
         let certificate = certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient);
         self.before = (certificate.objective, certificate.kkt);
         self.certificate = Some(certificate);
@@ -162,6 +162,9 @@ impl<'a> Auto<'a> {
     /// The working set: what is not zero or not penalised, and the worst violators, as many again.
     fn select(&self) -> Vec<u32> {
         let outputs = self.problem.outputs();
+        if self.problem.n_features() <= FEW {
+            return (0..self.problem.n_features() as u32).collect();
+        }
         // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).
         let want = |feature: usize| {
             let span = feature * outputs..(feature + 1) * outputs;
@@ -176,7 +179,7 @@ impl<'a> Auto<'a> {
             (0..self.problem.n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
         let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
         let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
-        let room = chosen.len().max(if self.problem.n_features() <= FEW { FEW } else { 128 });
+        let room = chosen.len().max(128);
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             violators.truncate(room);
@@ -194,7 +197,7 @@ impl<'a> Auto<'a> {
         let n_rows = problem.n_rows();
         let mut moved = false;
         let mut objective = f64::NAN;
-        let mut lists = None;
+        let (mut lists, mut part) = (None, Vec::new());
         let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
         for _ in 0..steps {
             let (slopes, curvatures) = self.rows(output);
@@ -224,11 +227,13 @@ impl<'a> Auto<'a> {
 
             // ---- the model and its minimum ---------------------------------------------------------------------
             let whole = x.len() <= LARGEST_HESSIAN;
-            let part: Vec<usize> =
-                (0..x.len()).filter(|&place| whole || x[place] != 0.0 || terms[place].kink() == 0.0).collect();
             if !whole || lists.is_none() {
-                let places: Vec<usize> = part.iter().copied().filter(|&place| place < features.len()).collect();
-                lists = Some(RowLists::of(columns, &places, n_rows));
+                let inside = |place: &usize| whole || x[*place] != 0.0 || terms[*place].kink() == 0.0;
+                part = (0..features.len()).filter(inside).collect();
+                // The fullest columns first: then most of the Hessian's traffic meets in one corner of it.
+                part.sort_by_key(|&place| (std::cmp::Reverse(columns.len(place)), place));
+                lists = Some(RowLists::of(columns, &part, n_rows));
+                part.extend(problem.has_intercept().then_some(features.len()));
             }
             let part_terms: Vec<ElasticNet> = part.iter().map(|&place| terms[place]).collect();
             let model = self.model(lists.as_ref().expect("made above"), &part_terms, &curvatures);
@@ -273,7 +278,9 @@ impl<'a> Auto<'a> {
                     .zip(&shift)
                     .for_each(|(margin, shift)| *margin += size * shift);
                 let value = self.objective(&margins, features, output, &trial, &terms);
-                if value <= objective + 1e-4 * size * expected {
+                // A whole step whose gain rounding hides is taken: at the end Newton is right and F can no longer tell.
+                let rounding = if size == 1.0 { 4.0 * f64::EPSILON * objective.abs() } else { 0.0 };
+                if value <= objective + 1e-4 * size * expected + rounding {
                     accepted = true;
                     objective = value;
                     self.margins = margins;
@@ -300,7 +307,12 @@ impl<'a> Auto<'a> {
                 break;
             }
             moved = true;
-            self.damping = if size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
+            // Short steps mean that the model bends too little: damp it until whole steps do.
+            self.damping = match size {
+                1.0 => (self.damping / 10.0).max(1e-10),
+                size if size < 0.2 && !can_be_careful => (self.damping * 10.0).clamp(0.03, 1.0),
+                _ => (self.damping * 4.0).min(1.0),
+            };
         }
         moved
     }
