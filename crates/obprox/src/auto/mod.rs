@@ -307,10 +307,11 @@ impl<'a> Auto<'a> {
                 break;
             }
             moved = true;
-            // Short steps mean that the model bends too little: damp it until whole steps do.
+            // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
+            // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
             self.damping = match size {
                 1.0 => (self.damping / 10.0).max(1e-10),
-                size if size < 0.2 && !can_be_careful => (self.damping * 10.0).clamp(0.03, 1.0),
+                size if size < 0.2 && !can_be_careful && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
                 _ => (self.damping * 4.0).min(1.0),
             };
         }
