@@ -213,8 +213,10 @@ fn dual(
     let left_open = |slope: f64, x: f64, radius: f64| scale * (slope.abs() * radius - slope * x);
     let mut open: f64 = intercepts.into_iter().map(|(slope, b)| left_open(slope, b, 2.0 * unit)).sum();
     let (mut conjugate, mut free) = (0.0, Vec::new());
+    // With the same l1 penalty on all there is nothing to add up: s has put every slope within its domain.
     let plain = regularization.l2 == 0.0 && regularization.l1 > 0.0 && regularization.weights.is_none();
-    for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate().take(if plain { 0 } else { usize::MAX }) {
+    let coordinates = if plain { 0 } else { point.weights.len() };
+    for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate().take(coordinates) {
         let term = regularization.term(at / outputs);
         if term.l2 > 0.0 {
             conjugate += term.conjugate(scale * slope);

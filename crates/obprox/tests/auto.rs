@@ -4,7 +4,7 @@ mod slow;
 
 use std::io::Write;
 
-use obprox::data::{ReadOptions, read};
+use obprox::data::{ReadOptions, Synth, read};
 use obprox::loss::LossKind;
 use obprox::{Fit, Lambda, Point, Problem, Run, Settings, Status, Terms};
 use rand::{RngExt, SeedableRng};
@@ -184,6 +184,19 @@ fn more_features_than_the_first_working_set_holds() {
 }
 
 // ---- the ends of what can be asked --------------------------------------------------------------------------------
+
+/// Its working sets are too large for a Hessian; all of them have to be walked by their columns.
+#[test]
+fn more_weights_than_a_hessian_holds() {
+    let planted = Synth { rows: 4000, cols: 5000, per_row: 50.0, support: 2500, seed: 3, ..Synth::default() };
+    let data = planted.generate().unwrap().dataset;
+    for (loss, l2) in [(LossKind::Logistic, 0.0), (LossKind::SquaredHinge, 1e-5)] {
+        let terms = Terms { lambda: Lambda::OfMax(0.05), l2, ..Terms::default() };
+        let fit = Problem::new(data.clone(), loss.build(2), &terms).unwrap().fit().unwrap();
+        assert_eq!(fit.status, Status::Converged, "{loss:?}: {:?}", fit.certificate);
+        assert!(fit.certificate.nnz > 1500, "{loss:?}: {} weights do not test it", fit.certificate.nnz);
+    }
+}
 
 #[test]
 fn a_perfect_fit_converges() {

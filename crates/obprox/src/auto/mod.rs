@@ -16,6 +16,7 @@
 
 mod cholesky;
 mod columns;
+mod descent;
 mod joint;
 mod quadratic;
 
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::columns::{Columns, RowLists};
+use self::descent::Descent;
 use self::quadratic::Quadratic;
 use crate::certificate::{Certificate, certify_at};
 use crate::checkpoint::{read_array, read_exactly, write_array};
@@ -42,7 +44,7 @@ const FALL: f64 = 4.0;
 const FEW: usize = 512;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
-/// A working set of at most this many coordinates has its Hessian formed; of more, only the support has.
+/// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
 const LARGEST_HESSIAN: usize = 1500;
 
 /// Some features, which rise, and their columns.
@@ -197,7 +199,7 @@ impl<'a> Auto<'a> {
         let n_rows = problem.n_rows();
         let mut moved = false;
         let mut objective = f64::NAN;
-        let (mut lists, mut part) = (None, Vec::new());
+        let (mut lists, mut order) = (None, Vec::new());
         let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
         for _ in 0..steps {
             let (slopes, curvatures) = self.rows(output);
@@ -226,31 +228,38 @@ impl<'a> Auto<'a> {
             }
 
             // ---- the model and its minimum ---------------------------------------------------------------------
-            let whole = x.len() <= LARGEST_HESSIAN;
-            if !whole || lists.is_none() {
-                let inside = |place: &usize| whole || x[*place] != 0.0 || terms[*place].kink() == 0.0;
-                part = (0..features.len()).filter(inside).collect();
-                // The fullest columns first: then most of the Hessian's traffic meets in one corner of it.
-                part.sort_by_key(|&place| (std::cmp::Reverse(columns.len(place)), place));
-                lists = Some(RowLists::of(columns, &part, n_rows));
-                part.extend(problem.has_intercept().then_some(features.len()));
-            }
-            let part_terms: Vec<ElasticNet> = part.iter().map(|&place| terms[place]).collect();
-            let model = self.model(lists.as_ref().expect("made above"), &part_terms, &curvatures);
-            let start: Vec<f64> = part.iter().map(|&place| x[place]).collect();
-            let mut z = start.clone();
-            let mut model_slope: Vec<f64> = part.iter().map(|&place| u[place]).collect();
-            model.solve(&mut z, &mut model_slope, 0.01 * (enough / violation).min(1.0));
+            let tolerance = 0.01 * (enough / violation).min(1.0);
+            let z = if x.len() > LARGEST_HESSIAN {
+                let (terms, curvatures) = (&terms[..], &curvatures[..]);
+                let descent = Descent { columns, features: features.len(), terms, curvatures, damping: self.damping };
+                descent.solve(&x, &u, tolerance)
+            } else {
+                if lists.is_none() {
+                    // The fullest columns first: then most of the Hessian's traffic meets in one corner of it.
+                    order = (0..features.len()).collect();
+                    order.sort_by_key(|&place| (std::cmp::Reverse(columns.len(place)), place));
+                    lists = Some(RowLists::of(columns, &order, n_rows));
+                    order.extend(problem.has_intercept().then_some(features.len()));
+                }
+                let ordered: Vec<ElasticNet> = order.iter().map(|&place| terms[place]).collect();
+                let model = self.model(lists.as_ref().expect("made above"), &ordered, &curvatures);
+                let (mut ordered, mut slope): (Vec<f64>, Vec<f64>) =
+                    order.iter().map(|&place| (x[place], u[place])).unzip();
+                model.solve(&mut ordered, &mut slope, tolerance);
+                let mut z = vec![0.0; x.len()];
+                order.iter().zip(ordered).for_each(|(&place, value)| z[place] = value);
+                z
+            };
 
             // ---- the step --------------------------------------------------------------------------------------
             let mut shift = vec![0.0; n_rows];
             let mut expected = 0.0;
-            for (at, &place) in part.iter().enumerate() {
-                let delta = z[at] - start[at];
+            for place in 0..x.len() {
+                let delta = z[place] - x[place];
                 if delta == 0.0 {
                     continue;
                 }
-                expected += u[place] * delta + terms[place].l1 * (z[at].abs() - start[at].abs());
+                expected += u[place] * delta + terms[place].l1 * (z[place].abs() - x[place].abs());
                 if place == features.len() {
                     shift.iter_mut().for_each(|shift| *shift += delta);
                 } else {
@@ -266,10 +275,8 @@ impl<'a> Auto<'a> {
             let mut size = 1.0;
             let mut accepted = false;
             for _ in 0..30 {
-                let mut trial = x.clone();
-                for (at, &place) in part.iter().enumerate() {
-                    trial[place] = if size == 1.0 { z[at] } else { start[at] + size * (z[at] - start[at]) };
-                }
+                let between = |(x, z): (&f64, &f64)| if size == 1.0 { *z } else { x + size * (z - x) };
+                let trial: Vec<f64> = x.iter().zip(&z).map(between).collect();
                 let mut margins = self.margins.clone();
                 margins
                     .iter_mut()
