@@ -3,6 +3,7 @@
 mod auto;
 pub mod certificate;
 mod checkpoint;
+pub mod cv;
 pub mod data;
 mod engine;
 mod error;
@@ -15,6 +16,7 @@ mod model;
 mod observe;
 pub mod output;
 mod pass;
+pub mod path;
 pub mod penalty;
 mod prefetch;
 mod problem;
@@ -25,8 +27,10 @@ pub mod switch;
 
 pub use certificate::{Certificate, certify};
 pub use checkpoint::has_checkpoint;
+pub use cv::CrossValidation;
 pub use error::{Error, Result};
 pub use fit::{Fit, Method, Run, Settings, Status};
 pub use model::{Block, Model};
 pub use observe::{Control, EpochRecord, Observer, Progress, Start};
+pub use path::{Lambdas, Path};
 pub use problem::{ClassWeights, Lambda, Point, Problem, Terms, distinct};
