@@ -17,6 +17,8 @@ pub struct Outcome<'a> {
     pub settings: &'a Settings,
     pub batch: usize,
     pub fit: &'a Fit,
+    /// How λ was found, where it was not given.
+    pub search: Option<&'a str>,
     pub test: Option<(&'a str, &'a Metrics)>,
     pub written: &'a [String],
 }
@@ -42,7 +44,7 @@ pub fn fit(outcome: &Outcome) -> String {
         outcome.batch,
         settings.seed
     );
-    page += &figures(problem, fit);
+    page += &figures(problem, fit, outcome.search.unwrap_or_default());
     page += &format!("\n{}\n", in_words(fit, settings));
     if let Some(hint) = hint(problem, fit) {
         page += &format!("{hint}\n");
@@ -57,7 +59,7 @@ pub fn fit(outcome: &Outcome) -> String {
     page
 }
 
-fn figures(problem: &Problem, fit: &Fit) -> String {
+fn figures(problem: &Problem, fit: &Fit, search: &str) -> String {
     let certificate = &fit.certificate;
     let gap = match (certificate.gap, certificate.relative_gap()) {
         (Some(gap), Some(relative)) => format!("{} (relative {})", rough(gap), rough(relative)),
@@ -76,7 +78,7 @@ fn figures(problem: &Problem, fit: &Fit) -> String {
         ("‖x‖₁", significant(certificate.l1)),
         ("nonzeros", format!("{} of {of}", certificate.nnz)),
         ("density", format!("{}{}", percent(certificate.density), intercept_words(problem))),
-        ("λ", lambda(problem)),
+        ("λ", lambda(problem) + search),
     ];
     if l2 > 0.0 {
         rows.push(("λ₂", trimmed(l2)));
