@@ -8,7 +8,7 @@ use crate::data::Dataset;
 use crate::fit::{Fit, Run, Settings, Status};
 use crate::metrics::Metrics;
 use crate::model::Model;
-use crate::observe::Observer;
+use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
 use crate::problem::{Lambda, Point, Problem};
 use crate::{Error, Result};
 
@@ -167,18 +167,23 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Solves at each λ in turn, from the point of the one before, and hands over each result; whether it was stopped.
+/// Solves at each λ in turn, from the point of the one before, and hands over each result; whether it was stopped before
+/// the last.
 pub(crate) fn walk(
     problem: &Problem,
     settings: &Settings,
     lambdas: &[f64],
-    mut observer: Option<&mut dyn Observer>,
+    observer: Option<&mut dyn Observer>,
     visit: &mut dyn FnMut(&Problem, &Fit) -> Result<()>,
 ) -> Result<bool> {
+    let mut listener = Listener { observer, stop: false };
     let mut point: Option<Point> = None;
     for &lambda in lambdas {
+        if listener.stop {
+            return Ok(true);
+        }
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, point.as_ref(), &mut observer)?;
+        let fit = solve(&problem, settings, point.as_ref(), &mut listener)?;
         if fit.status == Status::Stopped {
             return Ok(true);
         }
@@ -188,20 +193,49 @@ pub(crate) fn walk(
     Ok(false)
 }
 
-fn solve(
-    problem: &Problem,
-    settings: &Settings,
-    start: Option<&Point>,
-    observer: &mut Option<&mut dyn Observer>,
-) -> Result<Fit> {
-    let mut run = Run::new(problem, settings.clone());
+fn solve(problem: &Problem, settings: &Settings, start: Option<&Point>, listener: &mut Listener) -> Result<Fit> {
+    let mut run = Run::new(problem, settings.clone()).observe(listener);
     if let Some(start) = start {
         run = run.start(start);
     }
-    if let Some(observer) = observer {
-        run = run.observe(&mut **observer);
-    }
     run.fit()
+}
+
+/// Remembers that the observer asked to stop: a run that converges in the same epoch is not stopped, the path is.
+struct Listener<'a> {
+    observer: Option<&'a mut dyn Observer>,
+    stop: bool,
+}
+
+impl Listener<'_> {
+    fn ask(&mut self, of: impl FnOnce(&mut dyn Observer) -> Control) -> Control {
+        if let Some(observer) = &mut self.observer {
+            self.stop |= of(&mut **observer) == Control::Stop;
+        }
+        if self.stop { Control::Stop } else { Control::Continue }
+    }
+}
+
+impl Observer for Listener<'_> {
+    fn start(&mut self, start: &Start) {
+        if let Some(observer) = &mut self.observer {
+            observer.start(start);
+        }
+    }
+
+    fn step(&mut self, progress: &Progress) -> Control {
+        self.ask(|observer| observer.step(progress))
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) -> Control {
+        self.ask(|observer| observer.epoch(record))
+    }
+
+    fn end(&mut self, fit: &Fit) {
+        if let Some(observer) = &mut self.observer {
+            observer.end(fit);
+        }
+    }
 }
 
 /// The search for a number of features ends here, as a share of λ_max.
@@ -209,7 +243,7 @@ pub const SMALLEST: f64 = 1e-4;
 /// How λ falls while the search looks for a bracket.
 const FALL: f64 = 0.7;
 /// The search ends when its bracket is narrower than this, relatively.
-const NARROW: f64 = 1e-4;
+const NARROW: f64 = 1e-3;
 
 /// What the search for a number of features found.
 #[derive(Clone, Debug)]
@@ -225,8 +259,8 @@ pub struct Found {
 }
 
 /// Searches the model with at most `most` features: λ falls from λ_max until more are used (or [`SMALLEST`]·λ_max is
-/// reached), then the bracket is halved on a logarithmic scale, until a model uses exactly `most` or the bracket is
-/// narrow. Every fit starts from the sparsest side of the bracket.
+/// reached), then the bracket is halved on a logarithmic scale until it is narrow: of all models with so few features the
+/// one at the smallest λ is shrunk the least. Every fit starts from the sparsest side of the bracket.
 ///
 /// How many features are used does not fall with λ alone (a feature may leave as λ falls), so no search can promise the
 /// smallest λ of all; this one returns the smallest it tried, and tries the same each time. A feature counts once,
@@ -236,67 +270,54 @@ pub fn at_most(
     problem: &Problem,
     most: usize,
     settings: &Settings,
-    mut observer: Option<&mut dyn Observer>,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<Found> {
     let max = problem.lambda_max();
+    let mut listener = Listener { observer, stop: false };
     let mut tried = 0;
-    let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<Found> {
+    let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<(Found, bool)> {
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, start, &mut observer)?;
+        let fit = solve(&problem, settings, start, &mut listener)?;
         tried += 1;
-        Ok(Found { lambda, features: features(&fit.model), fit, tried })
+        Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
     };
 
     // ---- λ_max, or above it: rounding lets a feature in at λ_max itself, and so does what unpenalised ones explain ----
-    let mut best = try_at(max, None)?;
+    let (mut best, mut stop) = try_at(max, None)?;
     for above in [1.0 + 1e-9, 2.0, 16.0, 1024.0, 1e6] {
-        if best.features <= most || best.fit.status == Status::Stopped {
+        if best.features <= most || stop {
             break;
         }
-        best = try_at(max * above, None)?;
+        (best, stop) = try_at(max * above, None)?;
     }
-    if best.fit.status == Status::Stopped {
-        return Ok(best);
-    }
-    if best.features > most {
+    if best.features > most && !stop {
         let message =
             format!("{most} cannot be reached: {} features are used at any λ, since theirs is 0", best.features);
         return Err(Error::parameter("nnz", message));
     }
 
-    // ---- down until there are too many -------------------------------------------------------------------------------
-    let mut below = None;
-    while best.features != most && best.lambda > SMALLEST * max && max > 0.0 && most > 0 {
-        let next = try_at((best.lambda * FALL).max(SMALLEST * max), Some(&best.fit.point))?;
-        match (next.fit.status, next.features > most) {
-            (Status::Stopped, _) => return Ok(stopped(best, next)),
-            (_, true) => {
-                below = Some(next.lambda);
-                break;
-            }
-            (_, false) => best = next,
-        }
-    }
-
-    // ---- halving the bracket -------------------------------------------------------------------------------------------
-    if let Some(mut below) = below {
-        while best.features != most && best.lambda > below * (1.0 + NARROW) {
-            let next = try_at((best.lambda * below).sqrt(), Some(&best.fit.point))?;
-            match (next.fit.status, next.features > most) {
-                (Status::Stopped, _) => return Ok(stopped(best, next)),
-                (_, true) => below = next.lambda,
-                (_, false) => best = next,
-            }
+    // ---- down until there are too many, then halving the bracket -----------------------------------------------------
+    let mut below: Option<f64> = None;
+    while !stop && most > 0 {
+        let next = match below {
+            None if best.lambda <= SMALLEST * max => break,
+            None => (best.lambda * FALL).max(SMALLEST * max),
+            Some(below) if best.lambda <= below * (1.0 + NARROW) => break,
+            Some(below) => (best.lambda * below).sqrt(),
+        };
+        let tried;
+        (tried, stop) = try_at(next, Some(&best.fit.point))?;
+        match (tried.fit.status, tried.features > most) {
+            (Status::Stopped, _) => {}
+            (_, true) => below = Some(tried.lambda),
+            (_, false) => best = tried,
         }
     }
     best.tried = tried;
+    if stop {
+        best.fit.status = Status::Stopped;
+    }
     Ok(best)
-}
-
-fn stopped(mut best: Found, next: Found) -> Found {
-    best.fit.status = Status::Stopped;
-    best.tried = next.tried;
-    best
 }
 
 /// The features that any block of a model uses.

@@ -159,6 +159,10 @@ fn a_stopped_path_keeps_what_it_has() {
     let path = Path::new(&problem).lambdas(tenth()).settings(settings).observe(&mut watcher).run().unwrap();
     assert!(path.stopped && path.steps.len() == 4);
     assert_eq!(path.steps[3].lambda, whole.steps[3].lambda);
+    // A stop that comes as the λ under way converges ends the path too.
+    let mut watcher = After(4);
+    let path = Path::new(&problem).lambdas(tenth()).observe(&mut watcher).run().unwrap();
+    assert!(path.stopped && path.steps.len() <= 5, "{}", path.steps.len());
     let found =
         at_most(&problem, 9, &Settings { tolerance: 0.0, epochs: 3, ..Settings::default() }, Some(&mut After(3)));
     let found = found.unwrap();
