@@ -7,6 +7,7 @@
 //! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: s|c_j|·R_j is added to
 //! the gap, which then bounds F − F* over all points with |z_j| ≤ R_j = 2|x_j| + 1 in those coordinates.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::pass;
@@ -72,23 +73,17 @@ pub(crate) fn certify_at(
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
     let loss = pass::mean_loss(problem, margins);
 
-    let (mut l1, mut penalty, mut nnz) = (0.0, 0.0, 0);
-    let (mut kkt, mut mapping, mut zeros, mut support) = (0.0f64, 0.0, 0.0, 0.0);
-    for (at, (&x, &g)) in point.weights.iter().zip(&*gradient).enumerate() {
-        let term = regularization.term(at / outputs);
-        let violation = term.violation(x, g);
-        kkt = larger(kkt, violation);
-        mapping += square(x - term.prox(x - g, 1.0));
-        // A NaN weight is not a zero: it must be seen in every figure.
-        if x == 0.0 {
-            zeros += square(violation);
-        } else {
-            support += square(violation);
-            nnz += 1;
-            l1 += x.abs();
-            penalty += term.value(x);
-        }
-    }
+    let parts: Vec<Sums> = point
+        .weights
+        .par_chunks(BLOCK)
+        .zip(gradient.par_chunks(BLOCK))
+        .enumerate()
+        .map(|(block, (weights, gradient))| {
+            Sums::of(weights, gradient, |at| regularization.term((block * BLOCK + at) / outputs))
+        })
+        .collect();
+    let Sums { l1, penalty, nnz, mut kkt, mut mapping, zeros, mut support } =
+        parts.into_iter().fold(Sums::default(), Sums::plus);
     let (mut size, mut filled) = (point.weights.len(), nnz);
     if problem.has_intercept() {
         for slope in pass::intercept_gradient(problem, &row_gradients) {
@@ -116,6 +111,55 @@ pub(crate) fn certify_at(
         gradient_mapping: f64::sqrt(mapping),
         violation_on_zeros: f64::sqrt(zeros),
         violation_on_support: f64::sqrt(support),
+    }
+}
+
+/// Coordinates in one fixed block of the sums.
+const BLOCK: usize = 1 << 14;
+
+/// What the certificate adds up over the coordinates.
+#[derive(Default)]
+struct Sums {
+    l1: f64,
+    penalty: f64,
+    nnz: usize,
+    kkt: f64,
+    mapping: f64,
+    zeros: f64,
+    support: f64,
+}
+
+impl Sums {
+    fn of<T: Term>(weights: &[f64], gradient: &[f64], term: impl Fn(usize) -> T) -> Self {
+        let mut sums = Self::default();
+        for (at, (&x, &g)) in weights.iter().zip(gradient).enumerate() {
+            let term = term(at);
+            let violation = term.violation(x, g);
+            sums.kkt = larger(sums.kkt, violation);
+            sums.mapping += square(x - term.prox(x - g, 1.0));
+            // A NaN weight is not a zero: it must be seen in every figure.
+            if x == 0.0 {
+                sums.zeros += square(violation);
+            } else {
+                sums.support += square(violation);
+                sums.nnz += 1;
+                sums.l1 += x.abs();
+                sums.penalty += term.value(x);
+            }
+        }
+        sums
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            l1: self.l1 + other.l1,
+            penalty: self.penalty + other.penalty,
+            nnz: self.nnz + other.nnz,
+            kkt: larger(self.kkt, other.kkt),
+            mapping: self.mapping + other.mapping,
+            zeros: self.zeros + other.zeros,
+            support: self.support + other.support,
+        }
     }
 }
 
@@ -147,15 +191,14 @@ fn dual(
         let after = pass::intercept_gradient(problem, &row_gradients);
         open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * radius(*b)).sum::<f64>();
     }
-    let mut scale = 1.0f64;
-    for (at, &slope) in gradient.iter().enumerate() {
+    let room = |(at, slope): (usize, &f64)| {
         let term = regularization.term(at / outputs);
-        if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() {
-            scale = scale.min(term.kink() / slope.abs());
-        }
-    }
+        if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() { term.kink() / slope.abs() } else { 1.0 }
+    };
+    let scale = gradient.par_iter().with_min_len(BLOCK).enumerate().map(room).reduce(|| 1.0, f64::min);
     let mut conjugate = 0.0;
-    for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate() {
+    let plain = regularization.l2 == 0.0 && regularization.l1 > 0.0 && regularization.weights.is_none();
+    for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate().take(if plain { 0 } else { usize::MAX }) {
         let term = regularization.term(at / outputs);
         if term.l2 > 0.0 {
             conjugate += term.conjugate(scale * slope);

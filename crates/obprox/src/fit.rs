@@ -314,11 +314,17 @@ impl<'a> Run<'a> {
     pub fn fit(mut self) -> Result<Fit> {
         self.settings.check(self.validation.is_some())?;
         let problem = self.problem;
+        if let Some(start) = self.start {
+            check_start(problem, start)?;
+        }
         let mut solver: Box<dyn Solver + '_> = match self.settings.method {
             Method::Auto => Box::new(Auto::new(problem, self.start)?),
             _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
         };
         let mut state = self.open_checkpoint(solver.as_mut())?;
+        // What a run that diverges before its first evaluation falls back on, where it does not begin at zero.
+        let began_elsewhere = self.start.is_some() || solver.standing().iterations > 0;
+        let origin = began_elsewhere.then(|| solver.point());
 
         let start = Start {
             problem,
@@ -331,8 +337,6 @@ impl<'a> Run<'a> {
 
         // ---- epochs ------------------------------------------------------------------------------------------
         let mut last_good: Option<Good> = None;
-        let begins_elsewhere = self.start.is_some() || state.epoch > 0;
-        let beginning = begins_elsewhere.then(|| solver.point());
         let status = loop {
             if state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
@@ -340,7 +344,9 @@ impl<'a> Run<'a> {
             let begun = Instant::now();
             let mut stop = false;
             let ended = solver.epoch(&mut |progress| {
-                stop |= self.observers.iter_mut().any(|observer| observer.step(&progress) == Control::Stop);
+                for observer in &mut self.observers {
+                    stop |= observer.step(&progress) == Control::Stop;
+                }
                 if stop { Control::Stop } else { Control::Continue }
             });
             state.seconds += begun.elapsed().as_secs_f64();
@@ -407,7 +413,7 @@ impl<'a> Run<'a> {
         let (point, certificate) = match (status, last_good) {
             (Status::Diverged, Some(good)) => good.restore(problem),
             (Status::Diverged, None) => {
-                let point = beginning.unwrap_or_else(|| Point::zero(problem));
+                let point = origin.unwrap_or_else(|| Point::zero(problem));
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
@@ -466,6 +472,19 @@ impl<'a> Run<'a> {
             Some(directory) => checkpoint::write(directory, state, |out| solver.save(out)),
             None => Ok(()),
         }
+    }
+}
+
+fn check_start(problem: &Problem, start: &Point) -> Result<()> {
+    let (weights, expected) = (start.weights.len(), problem.n_features() * problem.outputs());
+    let (intercepts, outputs) = (start.intercept.len(), problem.outputs());
+    if (weights, intercepts) != (expected, outputs) {
+        let found = format!("{weights} weights and {intercepts} intercepts");
+        return Err(Error::parameter("start", format!("{found} where the problem has {expected} and {outputs}")));
+    }
+    match start.is_finite() {
+        true => Ok(()),
+        false => Err(Error::parameter("start", "every weight must be a finite number")),
     }
 }
 

@@ -1,4 +1,34 @@
-//! min over (x, b): (1/N) Σ loss(yᵢ, x·dᵢ + b) + λ‖x‖₁ + (λ₂/2)‖x‖₂²
+//! Models that are mostly exact zeros:
+//!
+//! min over (x, b): F = (1/N) Σ loss(yᵢ, x·dᵢ + b) + λ‖x‖₁ + (λ₂/2)‖x‖₂², b never penalised.
+//!
+//! The library reads data, states the problem, runs a [`Method`] on it and hands back a [`Fit`]: the weights, how the
+//! run ended, and a [`Certificate`] of how far the weights can be from the optimum. It never prints and never exits.
+//!
+//! ```
+//! use obprox::data::Synth;
+//! use obprox::loss::LossKind;
+//! use obprox::{Lambda, Method, Problem, Run, Settings, Status, Terms};
+//!
+//! # fn main() -> obprox::Result<()> {
+//! // `obprox::data::read("train.svm", …)` reads a file; here a problem with 10 true weights of 200 is planted.
+//! let data = Synth { rows: 500, cols: 200, support: 10, per_row: 40.0, ..Synth::default() }.generate()?.dataset;
+//! let terms = Terms { lambda: Lambda::OfMax(0.1), ..Terms::default() };
+//! let problem = Problem::new(data, LossKind::Logistic.build(2), &terms)?;
+//!
+//! let optimum = problem.fit()?; // the default solver stops at a certified optimum
+//! assert_eq!(optimum.status, Status::Converged);
+//! assert!(optimum.certificate.relative_gap().unwrap() <= 1e-6);
+//!
+//! let sparse = Run::new(&problem, Settings::with_method(Method::ObproxSgPlus)).fit()?; // the paper's method by name
+//! assert!(sparse.certificate.objective >= optimum.certificate.objective);
+//! assert!(sparse.model.nnz() < 200);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A loss of your own implements [`loss::ScalarLoss`], someone who watches a run implements [`Observer`]; neither needs
+//! a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
 
 mod auto;
 pub mod certificate;

@@ -89,8 +89,15 @@ pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Ve
 
 /// (1/N) Σ wᵢ·gᵢ·dᵢ, as many outputs as `row_gradients` has a row: the gradient of f with respect to x.
 pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Vec<f64> {
+    let mut gradient = Vec::new();
+    gradient_into(problem, row_gradients, &mut gradient);
+    gradient
+}
+
+/// The same, into an array that is used again and again.
+pub(crate) fn gradient_into(problem: &Problem, row_gradients: &[f64], gradient: &mut Vec<f64>) {
     let outputs = row_gradients.len() / problem.n_rows();
-    let mut gradient = vec![0.0; problem.n_features() * outputs];
+    gradient.resize(problem.n_features() * outputs, 0.0);
     let mut parts = Vec::new();
     let mut rest = &mut gradient[..];
     for columns in column_ranges(problem.matrix(), rayon::current_num_threads()) {
@@ -99,11 +106,11 @@ pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Vec<f64> {
         rest = tail;
     }
     parts.into_par_iter().for_each(|(columns, part)| {
+        part.fill(0.0);
         with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
         let scale = 1.0 / problem.n_rows() as f64;
         part.iter_mut().for_each(|sum| *sum *= scale);
     });
-    gradient
 }
 
 /// Adds wᵢ·gᵢ·dᵢ of every row to the given columns.
@@ -208,7 +215,8 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
     let mut shift = vec![0.0; outputs];
     let Some((mut slope, mut curvature)) = slope_at(margins, &shift) else { return };
     let size = |slope: &[f64]| slope.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-    let small_enough = 1e-15 * size(&slope).max(1.0);
+    // A mean of terms of this size has no more digits than that.
+    let small_enough = 4e-15 * size(&slope).max(1.0);
     if outputs == 1 {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = 1.0;

@@ -189,10 +189,21 @@ fn a_reader_that_leaves_is_no_error() {
 fn a_diverged_run_says_so_and_keeps_the_last_good_weights() {
     let shop = Workshop::new();
     shop.write("real.svm", rows(60, 5, |score| (1e3 * score).to_string()));
-    let output = shop.run("fit real.svm --loss squared --step 1e6 --out model.json --log run.jsonl");
+    let output = shop.run("fit real.svm --loss squared --solver prox-sg --step 1e6 --out model.json --log run.jsonl");
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("diverged") && stderr.lines().count() == 1, "{stderr}");
     assert!(shop.read("run.jsonl").lines().last().unwrap().contains("\"status\":\"diverged\""));
     shop.ok("predict model.json real.svm");
+}
+
+#[test]
+fn flags_without_meaning_for_the_solver_are_noted_and_passed_over() {
+    let shop = Workshop::with_data();
+    let output = shop.run("fit train.svm --solver prox-sg --gamma 1 --np 3 --epochs 2 --out with.json");
+    assert!(output.status.success());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("--np has no effect on the solver prox-sg") && stderr.contains("--gamma"), "{stderr}");
+    shop.ok("fit train.svm --solver prox-sg --epochs 2 --out without.json");
+    assert_eq!(shop.read("with.json"), shop.read("without.json"));
 }

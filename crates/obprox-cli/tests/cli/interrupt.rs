@@ -24,7 +24,7 @@ fn start(shop: &Workshop, line: &str) -> Child {
 #[test]
 fn the_first_ends_the_run_and_saves() {
     let shop = Workshop::with_data();
-    let line = "fit train.svm --epochs 1000000000 --tol 0 --out model.json --log run.jsonl --checkpoint state";
+    let line = "fit train.svm --solver obproxsg-plus --epochs 1000000000 --tol 0 --out model.json --log run.jsonl --checkpoint state";
     let child = start(&shop, line);
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
@@ -42,8 +42,10 @@ fn the_first_ends_the_run_and_saves() {
     let log = shop.read("run.jsonl");
     let done = log.lines().filter(|line| line.contains("\"event\":\"epoch\"")).count();
     let epochs = done + 2;
-    shop.ok(&format!("fit train.svm --epochs {epochs} --tol 0 --checkpoint state --resume --out parts.json"));
-    shop.ok(&format!("fit train.svm --epochs {epochs} --tol 0 --out whole.json"));
+    shop.ok(&format!(
+        "fit train.svm --solver obproxsg-plus --epochs {epochs} --tol 0 --checkpoint state --resume --out parts.json"
+    ));
+    shop.ok(&format!("fit train.svm --solver obproxsg-plus --epochs {epochs} --tol 0 --out whole.json"));
     assert_eq!(shop.read("parts.json"), shop.read("whole.json"));
 }
 
@@ -52,7 +54,10 @@ fn the_second_ends_the_process() {
     let shop = Workshop::with_data();
     // A pipe that no one reads: saving the model waits for ever, so the process cannot end by itself.
     assert!(Command::new("mkfifo").arg(shop.path("model.json")).status().unwrap().success());
-    let mut child = start(&shop, "fit train.svm --epochs 1000000000 --tol 0 --out model.json --log run.jsonl");
+    let mut child = start(
+        &shop,
+        "fit train.svm --solver obproxsg-plus --epochs 1000000000 --tol 0 --out model.json --log run.jsonl",
+    );
     let patience = Instant::now() + Duration::from_secs(60);
     let status = loop {
         interrupt(&child);

@@ -11,7 +11,7 @@ fn events(shop: &Workshop) -> Vec<Value> {
 #[test]
 fn it_has_a_start_an_event_an_epoch_and_an_end() {
     let shop = Workshop::with_data();
-    shop.ok("fit train.svm --test train.svm --epochs 5 --np 2 --lambda 0.1max --log run.jsonl --quiet");
+    shop.ok("fit train.svm --test train.svm --solver obproxsg-plus --epochs 5 --np 2 --lambda 0.1max --log run.jsonl --quiet");
     let events = events(&shop);
     assert_eq!(events.len(), 7);
 

@@ -13,7 +13,8 @@ fn resumed_equals_uninterrupted_to_the_byte() {
         "--solver obproxsg --np 2 --no 1",
         "--solver obproxsg-plus --np 2",
         "--solver obproxsg --switch adaptive",
-        "--loss squared --step auto --l2 0.1 --eval-every 4",
+        "--solver prox-sg --loss squared --step auto --l2 0.1 --eval-every 4",
+        "--solver auto --tol 0",
     ] {
         let _ = std::fs::remove_dir_all(shop.path("state"));
         shop.ok(&format!("fit train.svm {flags} --epochs 6 --out whole.json --log whole.jsonl"));

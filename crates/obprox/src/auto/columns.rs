@@ -75,6 +75,11 @@ impl Columns {
         Self { starts, rows, values }
     }
 
+    /// Entries of a column.
+    pub fn len(&self, place: usize) -> usize {
+        self.starts[place + 1] - self.starts[place]
+    }
+
     /// Calls `visit(row, value)` for each entry of a column.
     #[inline]
     pub fn for_each(&self, place: usize, mut visit: impl FnMut(usize, f64)) {
@@ -129,14 +134,23 @@ impl RowLists {
     /// many there are.
     pub fn gram(&self, size: usize, intercept: bool, curvatures: &[f64]) -> Vec<f64> {
         let mut gram = vec![0.0; size * size];
-        let threads = rayon::current_num_threads();
-        let border = |thread: usize| (size as f64 * (thread as f64 / threads as f64).sqrt()).ceil() as usize;
+        // Shares of equal work: the updates of a line are the entries before its own in each of its rows.
+        let mut work = vec![0usize; size];
+        for row in 0..curvatures.len() {
+            let places = &self.places[self.ends[row]..self.ends[row + 1]];
+            places.iter().enumerate().for_each(|(at, &place)| work[place as usize] += at + 1);
+        }
+        let (total, threads) = (work.iter().sum::<usize>(), rayon::current_num_threads());
         let mut shares = Vec::new();
         let mut rest = &mut gram[..];
-        for thread in 0..threads {
-            let (mine, tail) = rest.split_at_mut((border(thread + 1) - border(thread)) * size);
-            shares.push((border(thread)..border(thread + 1), mine));
-            rest = tail;
+        let (mut first, mut done) = (0, 0);
+        for (line, work) in work.into_iter().enumerate() {
+            done += work;
+            if line + 1 == size || done * threads >= total * (shares.len() + 1) {
+                let (mine, tail) = rest.split_at_mut((line + 1 - first) * size);
+                shares.push((first..line + 1, mine));
+                (rest, first) = (tail, line + 1);
+            }
         }
         shares.into_par_iter().for_each(|(range, lines)| {
             let line_of = |at: usize| (at - range.start) * size..(at - range.start + 1) * size;

@@ -19,13 +19,14 @@ mod columns;
 mod quadratic;
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use self::columns::{Columns, RowLists};
 use self::quadratic::Quadratic;
 use crate::certificate::{Certificate, certify_at};
-use crate::checkpoint::{read_exactly, write_array};
+use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing};
 use crate::observe::{Control, Progress};
 use crate::pass;
@@ -43,6 +44,13 @@ const STEPS: usize = 30;
 /// A working set of at most this many coordinates has its Hessian formed; of more, only the support has.
 const LARGEST_HESSIAN: usize = 1500;
 
+/// Some features, which rise, and their columns.
+#[derive(Default)]
+struct WorkingSet {
+    features: Vec<u32>,
+    columns: Columns,
+}
+
 /// The state between two rounds.
 pub(crate) struct Auto<'a> {
     problem: &'a Problem,
@@ -50,6 +58,9 @@ pub(crate) struct Auto<'a> {
     margins: Vec<f64>,
     gradient: Vec<f64>,
     certificate: Option<Certificate>,
+    /// F and the KKT distance of the point.
+    before: (f64, f64),
+    set: Arc<WorkingSet>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
     stretch: f64,
     /// The damping of the Newton steps, relative to the curvature.
@@ -74,6 +85,8 @@ impl<'a> Auto<'a> {
             margins: Vec::new(),
             gradient: Vec::new(),
             certificate: None,
+            before: (f64::INFINITY, f64::INFINITY),
+            set: Arc::default(),
             stretch: if start.is_some() || problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             damping: 1e-10,
             rounds: 0,
@@ -95,39 +108,73 @@ impl<'a> Auto<'a> {
             pass::centre(problem, &mut self.margins, &mut self.point.intercept);
         }
         let row_gradients = pass::row_gradients(problem, &self.margins);
-        self.gradient = pass::gradient(problem, &row_gradients);
-        self.certificate = Some(certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient));
+        pass::gradient_into(problem, &row_gradients, &mut self.gradient);
+        let certificate = certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient);
+        self.before = (certificate.objective, certificate.kkt);
+        self.certificate = Some(certificate);
+    }
+
+    /// Computes the margins anew: what the steps added up is forgotten before anything is proved by it. The support
+    /// lies in the working set, so its columns are enough.
+    fn refresh_margins(&mut self) {
+        let outputs = self.problem.outputs();
+        let Self { point, margins, set, .. } = self;
+        for row in margins.chunks_exact_mut(outputs) {
+            row.copy_from_slice(&point.intercept);
+        }
+        for (place, &feature) in set.features.iter().enumerate() {
+            for output in 0..outputs {
+                let x = point.weights[feature as usize * outputs + output];
+                if x != 0.0 {
+                    set.columns.for_each(place, |row, value| margins[row * outputs + output] += value * x);
+                }
+            }
+        }
+    }
+
+    /// Makes a new working set, or keeps the one at hand where it holds all that is needed.
+    fn renew_set(&mut self) {
+        let wanted = self.select();
+        let known = |feature: &u32| self.set.features.binary_search(feature).is_ok();
+        if !wanted.iter().all(known) || self.set.features.len() > 2 * wanted.len() {
+            self.set = Arc::new(WorkingSet { columns: Columns::of(self.problem.matrix(), &wanted), features: wanted });
+        }
     }
 
     /// Lowers λ towards its value: by [`FALL`] a round, from the largest slope there is.
     fn lower_stretch(&mut self) {
         let outputs = self.problem.outputs();
         let regularization = self.problem.regularization();
-        let steepest = self.gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
+        let steepness = |(at, slope): (usize, &f64)| {
             let kink = regularization.term(at / outputs).kink();
-            if kink > 0.0 { most.max(slope.abs() / kink) } else { most }
-        });
+            if kink > 0.0 { slope.abs() / kink } else { 0.0 }
+        };
+        let steepest =
+            self.gradient.par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max);
         self.stretch = (self.stretch.min(steepest) / FALL).max(1.0);
     }
 
     /// The working set: what is not zero or not penalised, and the worst violators, as many again.
     fn select(&self) -> Vec<u32> {
         let outputs = self.problem.outputs();
-        let mut chosen = Vec::new();
-        let mut violators = Vec::new();
-        for feature in 0..self.problem.n_features() {
+        if self.problem.n_features() <= FEW {
+            return (0..self.problem.n_features() as u32).collect();
+        }
+        // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).
+        let want = |feature: usize| {
             let span = feature * outputs..(feature + 1) * outputs;
-            let term = self.term(feature);
-            if term.kink() == 0.0 || self.point.weights[span.clone()].iter().any(|&x| x != 0.0) {
-                chosen.push(feature as u32);
-                continue;
+            let kink = self.term(feature).kink();
+            if kink == 0.0 || self.point.weights[span.clone()].iter().any(|&x| x != 0.0) {
+                return Some((f64::INFINITY, feature as u32));
             }
             let slope = self.gradient[span].iter().fold(0.0, |most: f64, slope| most.max(slope.abs()));
-            if slope > term.kink() {
-                violators.push((slope / term.kink(), feature as u32));
-            }
-        }
-        let room = chosen.len().max(if self.problem.n_features() <= FEW { FEW } else { 128 });
+            (slope > kink).then_some((slope / kink, feature as u32))
+        };
+        let wanted: Vec<(f64, u32)> =
+            (0..self.problem.n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
+        let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
+        let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
+        let room = chosen.len().max(128);
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             violators.truncate(room);
@@ -138,12 +185,14 @@ impl<'a> Auto<'a> {
     }
 
     /// Proximal Newton steps on one output of the working set, until its violation has fallen enough.
-    fn polish(&mut self, columns: &Columns, features: &[u32], output: usize, steps: usize, enough: f64) -> bool {
+    fn polish(&mut self, output: usize, steps: usize, enough: f64) -> bool {
         let (problem, outputs) = (self.problem, self.problem.outputs());
+        let set = Arc::clone(&self.set);
+        let (columns, features) = (&set.columns, &set.features[..]);
         let n_rows = problem.n_rows();
         let mut moved = false;
         let mut objective = f64::NAN;
-        let mut lists = None;
+        let (mut lists, mut part) = (None, Vec::new());
         for _ in 0..steps {
             let (slopes, curvatures) = self.rows(output);
             let mut terms: Vec<ElasticNet> = features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -172,11 +221,13 @@ impl<'a> Auto<'a> {
 
             // ---- the model and its minimum ---------------------------------------------------------------------
             let whole = x.len() <= LARGEST_HESSIAN;
-            let part: Vec<usize> =
-                (0..x.len()).filter(|&place| whole || x[place] != 0.0 || terms[place].kink() == 0.0).collect();
             if !whole || lists.is_none() {
-                let places: Vec<usize> = part.iter().copied().filter(|&place| place < features.len()).collect();
-                lists = Some(RowLists::of(columns, &places, n_rows));
+                let inside = |place: &usize| whole || x[*place] != 0.0 || terms[*place].kink() == 0.0;
+                part = (0..features.len()).filter(inside).collect();
+                // The fullest columns first: then most of the Hessian's traffic meets in one corner of it.
+                part.sort_by_key(|&place| (std::cmp::Reverse(columns.len(place)), place));
+                lists = Some(RowLists::of(columns, &part, n_rows));
+                part.extend(problem.has_intercept().then_some(features.len()));
             }
             let part_terms: Vec<ElasticNet> = part.iter().map(|&place| terms[place]).collect();
             let model = self.model(lists.as_ref().expect("made above"), &part_terms, &curvatures);
@@ -243,7 +294,12 @@ impl<'a> Auto<'a> {
                 break;
             }
             moved = true;
-            self.damping = if size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
+            // Short steps mean that the model bends too little: damp it until whole steps do.
+            self.damping = match size {
+                1.0 => (self.damping / 10.0).max(1e-10),
+                size if size < 0.2 => (self.damping * 10.0).clamp(0.03, 1.0),
+                _ => (self.damping * 4.0).min(1.0),
+            };
         }
         moved
     }
@@ -298,18 +354,17 @@ impl<'a> Auto<'a> {
 impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
         let outputs = self.problem.outputs();
-        if self.certificate.is_none() {
+        if self.margins.is_empty() {
             self.margins = pass::margins(self.problem.matrix(), &self.point);
             self.certify();
         }
         self.rounds += 1;
-        let before = self.certificate.as_ref().map_or((f64::INFINITY, f64::INFINITY), |c| (c.objective, c.kkt));
+        let before = self.before;
         let was_stretched = self.stretch > 1.0;
         if was_stretched {
             self.lower_stretch();
         }
-        let features = self.select();
-        let columns = Columns::of(self.problem.matrix(), &features);
+        self.renew_set();
         // While λ falls a rough answer will do; at its value each round wins two digits or more.
         let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem.lambda() } else { 0.01 * before.1 };
         let steps = if self.stretch > 1.0 { 3 } else { STEPS };
@@ -318,7 +373,7 @@ impl Solver for Auto<'_> {
             let mut moved = false;
             for output in 0..outputs {
                 let steps = if outputs == 1 { steps } else { 1 };
-                moved |= self.polish(&columns, &features, output, steps, enough);
+                moved |= self.polish(output, steps, enough);
             }
             let progress =
                 Progress { epoch: self.rounds, step: sweep as u64 + 1, steps: steps as u64, phase: Phase::Newton };
@@ -327,14 +382,13 @@ impl Solver for Auto<'_> {
                 break;
             }
         }
-        // Fresh margins: what the steps added up is forgotten before anything is proved by it.
-        self.margins = pass::margins(self.problem.matrix(), &self.point);
+        self.refresh_margins();
         self.certify();
         let Some(after) = &self.certificate else { return Ended::NotFinite };
         if !after.objective.is_finite() {
             return Ended::NotFinite;
         }
-        let better = after.objective < before.0 || after.kkt < 0.9 * before.1;
+        let better = self.before.0 < before.0 || self.before.1 < 0.9 * before.1;
         self.idle = if better || was_stretched { 0 } else { self.idle + 1 };
         if self.idle >= 4 { Ended::Stalled } else { Ended::Epoch }
     }
@@ -358,20 +412,33 @@ impl Solver for Auto<'_> {
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_array(out, &[self.stretch, self.damping])?;
+        write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;
         write_array(out, &[self.rounds, self.steps, u64::from(self.idle)])?;
         write_array(out, &self.point.weights)?;
-        write_array(out, &self.point.intercept)
+        write_array(out, &self.point.intercept)?;
+        // Margins and gradient could be computed anew, but not to the same bits.
+        write_array(out, &self.margins)?;
+        write_array(out, &self.gradient)?;
+        write_array(out, &self.set.features)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 2], [0u64; 3]);
+        let (mut reals, mut counts) = ([0.0; 4], [0u64; 3]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
-        [self.stretch, self.damping] = reals;
+        [self.stretch, self.damping, self.before.0, self.before.1] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
         read_exactly(input, &mut self.point.weights)?;
-        read_exactly(input, &mut self.point.intercept)
+        read_exactly(input, &mut self.point.intercept)?;
+        self.margins = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
+        self.gradient = read_array(input, self.point.weights.len())?;
+        let features: Vec<u32> = read_array(input, self.problem.n_features())?;
+        let in_range = features.last().is_none_or(|&last| (last as usize) < self.problem.n_features());
+        if !(features.is_sorted_by(|a, b| a < b) && in_range) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a working set that is none"));
+        }
+        self.set = Arc::new(WorkingSet { columns: Columns::of(self.problem.matrix(), &features), features });
+        Ok(())
     }
 }
