@@ -259,7 +259,7 @@ pub fn score_word(metrics: &Metrics) -> &'static str {
 fn title(data: &str, problem: &Problem, steps: &[Step]) -> String {
     let time = steps.iter().map(|step| step.seconds).sum();
     format!(
-        "{}\n{} × {}, {} loss, {} λ, λ_max = {}, training time {}\n\n",
+        "{}\n{} × {}, {} loss\n{} λ, λ_max = {}, training time {}\n\n",
         bold(data),
         plural(problem.n_rows() as u64, "row"),
         plural(problem.n_features() as u64, "feature"),
@@ -278,16 +278,22 @@ fn best(steps: &[Step]) -> Option<usize> {
         .reduce(|best, at| if score(at) > score(best) { at } else { best })
 }
 
+/// The λ of the table: all, or a sample with the best among it.
+fn places(steps: &[Step]) -> Vec<usize> {
+    let mut places = sampled(steps.len(), if steps.len() > ROWS { SAMPLE } else { ROWS });
+    places.extend(best(steps));
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
 fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
     let best = best(steps);
     let mut header: Vec<String> = ["λ", "λ/λ_max", "nnz", "F", "gap"].map(str::to_owned).to_vec();
     if let Some(metrics) = steps.first().and_then(|step| step.test.as_ref()) {
         header.extend(["test loss".to_owned(), score_word(metrics).to_owned()]);
     }
-    let mut places = sampled(steps.len(), if steps.len() > ROWS { SAMPLE } else { ROWS });
-    places.extend(best);
-    places.sort_unstable();
-    places.dedup();
+    let places = places(steps);
     let cells = |at: usize| {
         let step = &steps[at];
         let certificate = &step.certificate;
@@ -321,7 +327,7 @@ fn below(steps: &[Step], tolerance: f64) -> String {
     }
     let mut said = Vec::new();
     if steps.len() > ROWS {
-        said.push(format!("{SAMPLE} of {} λ are shown; --out FILE has all", steps.len()));
+        said.push(format!("{} of {} λ are shown; --out FILE has all", places(steps).len(), steps.len()));
     }
     if best(steps).is_some() {
         said.push("* the best on the test data".to_owned());
