@@ -46,6 +46,8 @@ impl Lambdas {
                 if max == 0.0 {
                     return Err(Error::Data("λ_max is 0, x = 0 is optimal at every λ: there is no path".into()));
                 }
+                // A hair above λ_max, or rounding lets a weight of 1e-17 in.
+                let max = max * (1.0 + 1e-12);
                 let last = (count - 1).max(1) as f64;
                 (0..*count).map(|at| max * ratio.powf(at as f64 / last)).collect()
             }
