@@ -4,8 +4,14 @@
 //! s|c_j| ≤ λ_j for all j, weak duality gives F(z) ≥ D = −(1/N) Σ wᵢℓ*(sθᵢ) − Σ_j p_j*(s·c_j) for every z. With λ₂ > 0
 //! the penalty's conjugate is finite everywhere and s = 1.
 //!
-//! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: s|c_j|·R_j is added to
-//! the gap, which then bounds F − F* over all points with |z_j| ≤ R_j = 2|x_j| + 1 in those coordinates.
+//! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: F(z) ≥ D + s·c_j·z_j, so
+//! s(|c_j|R_j − c_j·x_j) is added to the gap, which then bounds F − F* over all points with |z_j − x_j| ≤ R_j in those
+//! coordinates. R_j is free of the units of columns and targets. With u = √(2f₀), f₀ being the loss at x = 0 with b at
+//! its optimum, it is |x_j|, and what moves the margins by u in quadratic mean, and two Newton steps of the coordinate;
+//! for b, which is at its optimum already, it is 2u.
+//!
+//! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of
+//! what is left of it are of no use to anyone.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -39,12 +45,15 @@ pub struct Certificate {
     pub violation_on_zeros: f64,
     /// The 2-norm of the violations on the support: what Orthant steps could still win.
     pub violation_on_support: f64,
+    /// The least that the gap is measured against.
+    #[serde(default)]
+    pub least_scale: f64,
 }
 
 impl Certificate {
-    /// gap / |F|.
+    /// gap / |F|, or against the least scale where |F| is less.
     pub fn relative_gap(&self) -> Option<f64> {
-        self.gap.map(|gap| gap / self.objective.abs().max(f64::MIN_POSITIVE))
+        self.gap.map(|gap| gap / self.objective.abs().max(self.least_scale).max(f64::MIN_POSITIVE))
     }
 
     /// Whether the point is optimal to a tolerance: on the relative gap, or on the KKT distance where there is no gap.
@@ -97,9 +106,10 @@ pub(crate) fn certify_at(
     let objective = loss + penalty;
     let gap = dual(problem, point, objective, margins, row_gradients, gradient)
         .map(|dual| objective - dual)
-        .filter(|gap| gap.is_finite())
+        .filter(|_| !objective.is_nan())
+        // A dual that is not finite proves nothing; it must not pass for a loss without a dual.
         // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
-        .map(|gap| gap.max(0.0));
+        .map(|gap| if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) });
     Certificate {
         objective,
         loss,
@@ -111,6 +121,7 @@ pub(crate) fn certify_at(
         gradient_mapping: f64::sqrt(mapping),
         violation_on_zeros: f64::sqrt(zeros),
         violation_on_support: f64::sqrt(support),
+        least_scale: problem.least_scale(),
     }
 }
 
@@ -174,13 +185,16 @@ fn dual(
 ) -> Option<f64> {
     let (outputs, regularization, loss) = (problem.outputs(), problem.regularization(), problem.loss());
     loss.conjugate(&vec![0.0; outputs], problem.targets()[0])?;
-    let mut open = 0.0;
+    // Of the size of the targets where they have one, about 1 for classes.
+    let unit = problem.margin_unit();
+    // The slope and the value of each intercept.
+    let mut intercepts = Vec::new();
     if problem.has_intercept() {
         let before = pass::intercept_gradient(problem, &row_gradients);
         let mut intercept = point.intercept.clone();
         // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are
         // saved.
-        let allowance: f64 = before.iter().zip(&intercept).map(|(slope, b)| slope.abs() * radius(*b)).sum();
+        let allowance = before.iter().map(|slope| slope.abs() * unit).sum::<f64>();
         if allowance > 1e-13 * objective.abs() {
             pass::centre(problem, margins, &mut intercept);
             row_gradients = pass::row_gradients(problem, margins);
@@ -188,22 +202,32 @@ fn dual(
             *gradient = Vec::new();
             *gradient = pass::gradient(problem, &row_gradients);
         }
-        let after = pass::intercept_gradient(problem, &row_gradients);
-        open += after.iter().zip(&intercept).map(|(slope, b)| slope.abs() * radius(*b)).sum::<f64>();
+        intercepts = pass::intercept_gradient(problem, &row_gradients).into_iter().zip(intercept).collect();
     }
     let room = |(at, slope): (usize, &f64)| {
         let term = regularization.term(at / outputs);
         if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() { term.kink() / slope.abs() } else { 1.0 }
     };
     let scale = gradient.par_iter().with_min_len(BLOCK).enumerate().map(room).reduce(|| 1.0, f64::min);
-    let mut conjugate = 0.0;
+    // F(z) ≥ D + s·c_j·z_j for a free coordinate, and z_j is no further than R_j from x_j.
+    let left_open = |slope: f64, x: f64, radius: f64| scale * (slope.abs() * radius - slope * x);
+    let mut open: f64 = intercepts.into_iter().map(|(slope, b)| left_open(slope, b, 2.0 * unit)).sum();
+    let (mut conjugate, mut free) = (0.0, Vec::new());
     let plain = regularization.l2 == 0.0 && regularization.l1 > 0.0 && regularization.weights.is_none();
     for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate().take(if plain { 0 } else { usize::MAX }) {
         let term = regularization.term(at / outputs);
         if term.l2 > 0.0 {
             conjugate += term.conjugate(scale * slope);
         } else if term.kink() == 0.0 {
-            open += scale * slope.abs() * radius(x);
+            free.push((at, slope, x));
+        }
+    }
+    if !free.is_empty() {
+        let sizes = pass::free_sizes(problem, margins);
+        for (at, slope, x) in free.into_iter().filter(|(_, slope, _)| *slope != 0.0) {
+            let (square, curvature) = sizes[at];
+            let radius = x.abs() + unit / square.sqrt() + 2.0 * slope.abs() / curvature;
+            open += left_open(slope, x, radius);
         }
     }
     let mean = pass::sum_rows(problem.n_rows(), |row| {
@@ -223,11 +247,6 @@ fn dual(
         weight * value.unwrap_or(f64::INFINITY)
     }) / problem.n_rows() as f64;
     Some(-mean - conjugate - open)
-}
-
-/// How far an unpenalised coordinate may be from zero at the points the gap speaks of.
-fn radius(x: f64) -> f64 {
-    2.0 * x.abs() + 1.0
 }
 
 fn square(x: f64) -> f64 {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::data::{Matrix, Rows, with_rows};
+use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
 /// Rows in one fixed block of a sum.
@@ -269,19 +270,45 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
     }
 }
 
-/// The smallest λ at which x = 0 is optimal: the largest slope over the weighted features with b at its optimum.
-pub(crate) fn lambda_max(problem: &Problem) -> f64 {
+/// (1/N) Σ wᵢd² and (1/N) Σ wᵢℓ″d² of every coordinate without penalty; of the others nothing.
+pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> {
+    let (outputs, loss, regularization) = (problem.outputs(), problem.loss(), problem.regularization());
+    let mut sizes = vec![(0.0, 0.0); problem.n_features() * outputs];
+    let mut curvatures = vec![0.0; outputs];
+    for row in 0..problem.n_rows() {
+        let weight = problem.row_weight(row) / problem.n_rows() as f64;
+        loss.curvature(&margins[row * outputs..(row + 1) * outputs], problem.targets()[row], &mut curvatures);
+        problem.matrix().for_each(row, |column, value| {
+            let weight = weight * value * value;
+            if regularization.term(column).kink() == 0.0 {
+                for (size, curvature) in sizes[column * outputs..(column + 1) * outputs].iter_mut().zip(&curvatures) {
+                    size.0 += weight;
+                    size.1 += weight * curvature;
+                }
+            }
+        });
+    }
+    sizes
+}
+
+/// What x = 0 with b at its optimum tells: the smallest λ at which it is optimal, the largest slope over the weighted
+/// features; and the least that a gap is measured against.
+pub(crate) fn at_zero(problem: &Problem) -> (f64, f64) {
     let outputs = problem.outputs();
     let mut margins = vec![0.0; problem.n_rows() * outputs];
+    // Below the rounding of the targets themselves nothing can be measured.
+    let mut least_scale = 1e-14 * mean_loss(problem, &margins).abs();
     if problem.has_intercept() {
         centre(problem, &mut margins, &mut vec![0.0; outputs]);
     }
+    least_scale = least_scale.max(1e-3 * mean_loss(problem, &margins).abs());
     let gradient = gradient(problem, &row_gradients(problem, &margins));
     let regularization = problem.regularization();
-    gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
+    let lambda_max = gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
         let weight = regularization.weight(at / outputs);
         if weight > 0.0 { most.max(slope.abs() / weight) } else { most }
-    })
+    });
+    (lambda_max, least_scale)
 }
 
 /// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.

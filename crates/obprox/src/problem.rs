@@ -79,6 +79,7 @@ pub struct Problem {
     intercept: bool,
     scaling: Option<Arc<Scaling>>,
     lambda_max: f64,
+    least_scale: f64,
 }
 
 impl Problem {
@@ -125,8 +126,9 @@ impl Problem {
             intercept: terms.intercept,
             scaling,
             lambda_max: 0.0,
+            least_scale: 0.0,
         };
-        problem.lambda_max = pass::lambda_max(&problem);
+        (problem.lambda_max, problem.least_scale) = pass::at_zero(&problem);
         problem.with_lambda(terms.lambda)
     }
 
@@ -212,6 +214,16 @@ impl Problem {
     /// The smallest λ at which x = 0 is optimal, the intercept being at its own optimum.
     pub fn lambda_max(&self) -> f64 {
         self.lambda_max
+    }
+
+    /// The least that a duality gap is measured against: see [`crate::certificate`].
+    pub(crate) fn least_scale(&self) -> f64 {
+        self.least_scale
+    }
+
+    /// How far margins may be expected to lie from those at x = 0: the deviation of real targets, about 1 for classes.
+    pub(crate) fn margin_unit(&self) -> f64 {
+        (2e3 * self.least_scale).sqrt()
     }
 
     /// Whether there is an intercept.

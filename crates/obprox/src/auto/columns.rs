@@ -128,6 +128,19 @@ impl RowLists {
         lists
     }
 
+    /// Σ d² of each place; of a column of ones, which comes last where `intercept` says so, the number of rows.
+    pub fn squares(&self, size: usize, intercept: bool) -> Vec<f64> {
+        let mut squares = vec![0.0; size];
+        for (at, &place) in self.places.iter().enumerate() {
+            let value = self.values.get(at).copied().unwrap_or(1.0);
+            squares[place as usize] += value * value;
+        }
+        if intercept {
+            squares[size - 1] = (self.ends.len() - 1) as f64;
+        }
+        squares
+    }
+
     /// The lower triangle of Σ hᵢ dᵢdᵢᵀ, `size` × `size`; a column of ones comes last where `intercept` says so.
     ///
     /// Each thread owns some lines of the triangle and adds the rows in their order, so the bits do not depend on how

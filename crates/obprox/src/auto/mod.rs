@@ -16,6 +16,7 @@
 
 mod cholesky;
 mod columns;
+mod joint;
 mod quadratic;
 
 use std::io::{self, Read, Write};
@@ -65,6 +66,9 @@ pub(crate) struct Auto<'a> {
     stretch: f64,
     /// The damping of the Newton steps, relative to the curvature.
     damping: f64,
+    /// Whether the next step is by the loss's upper curvature: where ℓ″ vanishes, as beyond Huber's δ, Newton steps
+    /// lead anywhere, and one by a model that lies above F leads on.
+    careful: bool,
     rounds: u64,
     steps: u64,
     /// Rounds in a row that brought nothing.
@@ -89,6 +93,7 @@ impl<'a> Auto<'a> {
             set: Arc::default(),
             stretch: if start.is_some() || problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             damping: 1e-10,
+            careful: false,
             rounds: 0,
             steps: 0,
             idle: 0,
@@ -193,6 +198,7 @@ impl<'a> Auto<'a> {
         let mut moved = false;
         let mut objective = f64::NAN;
         let (mut lists, mut part) = (None, Vec::new());
+        let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
         for _ in 0..steps {
             let (slopes, curvatures) = self.rows(output);
             let mut terms: Vec<ElasticNet> = features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -234,7 +240,7 @@ impl<'a> Auto<'a> {
             let start: Vec<f64> = part.iter().map(|&place| x[place]).collect();
             let mut z = start.clone();
             let mut model_slope: Vec<f64> = part.iter().map(|&place| u[place]).collect();
-            model.solve(&mut z, &mut model_slope, 0.01 * enough.min(violation));
+            model.solve(&mut z, &mut model_slope, 0.01 * (enough / violation).min(1.0));
 
             // ---- the step --------------------------------------------------------------------------------------
             let mut shift = vec![0.0; n_rows];
@@ -272,7 +278,9 @@ impl<'a> Auto<'a> {
                     .zip(&shift)
                     .for_each(|(margin, shift)| *margin += size * shift);
                 let value = self.objective(&margins, features, output, &trial, &terms);
-                if value <= objective + 1e-4 * size * expected {
+                // A whole step whose gain rounding hides is taken: at the end Newton is right and F can no longer tell.
+                let rounding = if size == 1.0 { 4.0 * f64::EPSILON * objective.abs() } else { 0.0 };
+                if value <= objective + 1e-4 * size * expected + rounding {
                     accepted = true;
                     objective = value;
                     self.margins = margins;
@@ -287,6 +295,11 @@ impl<'a> Auto<'a> {
                 size *= 0.5;
             }
             self.steps += 1;
+            let was_careful = self.careful;
+            self.careful = size < 1.0 && can_be_careful;
+            if !accepted && self.careful && !was_careful {
+                continue;
+            }
             if !accepted {
                 // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next
                 // round.
@@ -294,10 +307,11 @@ impl<'a> Auto<'a> {
                 break;
             }
             moved = true;
-            // Short steps mean that the model bends too little: damp it until whole steps do.
+            // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
+            // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
             self.damping = match size {
                 1.0 => (self.damping / 10.0).max(1e-10),
-                size if size < 0.2 => (self.damping * 10.0).clamp(0.03, 1.0),
+                size if size < 0.2 && !can_be_careful && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
                 _ => (self.damping * 4.0).min(1.0),
             };
         }
@@ -322,7 +336,9 @@ impl<'a> Auto<'a> {
                     }
                     loss.gradient(margins, target, out);
                     let slope = weight * out[output];
-                    loss.curvature(margins, target, out);
+                    if !(self.careful && loss.upper_curvature(margins, target, out)) {
+                        loss.curvature(margins, target, out);
+                    }
                     (slope, weight * out[output])
                 },
             )
@@ -339,10 +355,20 @@ impl<'a> Auto<'a> {
     fn model(&self, lists: &RowLists, terms: &[ElasticNet], curvatures: &[f64]) -> Quadratic {
         let size = terms.len();
         let mut hessian = lists.gram(size, self.problem.has_intercept(), curvatures);
-        let average = (0..size).map(|at| hessian[at * size + at]).sum::<f64>() / size.max(1) as f64;
+        // A column of rows that are all flat, as those beyond Huber's δ, would have no scale to step by: it gets that
+        // of rows with all the curvature there can be.
+        if (0..size).any(|at| hessian[at * size + at] + terms[at].l2 == 0.0) {
+            let steepest = self.problem.loss().smoothness().unwrap_or(1.0) / self.problem.n_rows() as f64;
+            let squares = lists.squares(size, self.problem.has_intercept());
+            for at in (0..size).filter(|at| terms[*at].l2 == 0.0) {
+                let diagonal = &mut hessian[at * size + at];
+                *diagonal = if *diagonal == 0.0 { steepest * squares[at] } else { *diagonal };
+            }
+        }
         for at in 0..size {
+            // Relative to the column itself: the units of the others do not matter.
             let diagonal = &mut hessian[at * size + at];
-            *diagonal += terms[at].l2 + self.damping * *diagonal + 1e-3 * self.damping * average;
+            *diagonal += terms[at].l2 + self.damping * *diagonal;
             for other in 0..at {
                 hessian[other * size + at] = hessian[at * size + other];
             }
@@ -368,12 +394,17 @@ impl Solver for Auto<'_> {
         // While λ falls a rough answer will do; at its value each round wins two digits or more.
         let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem.lambda() } else { 0.01 * before.1 };
         let steps = if self.stretch > 1.0 { 3 } else { STEPS };
+        let jointly = self.can_step_jointly();
         let mut stop = false;
         for sweep in 0..steps {
             let mut moved = false;
-            for output in 0..outputs {
-                let steps = if outputs == 1 { steps } else { 1 };
-                moved |= self.polish(output, steps, enough);
+            if jointly {
+                moved = self.polish_jointly(1, enough);
+            } else {
+                for output in 0..outputs {
+                    let steps = if outputs == 1 { steps } else { 1 };
+                    moved |= self.polish(output, steps, enough);
+                }
             }
             let progress =
                 Progress { epoch: self.rounds, step: sweep as u64 + 1, steps: steps as u64, phase: Phase::Newton };
@@ -413,7 +444,7 @@ impl Solver for Auto<'_> {
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;
-        write_array(out, &[self.rounds, self.steps, u64::from(self.idle)])?;
+        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), u64::from(self.careful)])?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
         // Margins and gradient could be computed anew, but not to the same bits.
@@ -423,12 +454,13 @@ impl Solver for Auto<'_> {
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 4], [0u64; 3]);
+        let (mut reals, mut counts) = ([0.0; 4], [0u64; 4]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
         [self.stretch, self.damping, self.before.0, self.before.1] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
+        self.careful = counts[3] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.margins = read_array(input, self.problem.n_rows() * self.problem.outputs())?;

@@ -23,11 +23,16 @@ const SWEEPS: usize = 12;
 const FACES: usize = 40;
 
 impl Quadratic {
-    /// Moves z, whose gradient of the smooth part is u, to the minimum; both are kept up to date.
+    /// Moves z, whose gradient of the smooth part is u, to the minimum; both are kept up to date. Done when every
+    /// violation is at most `tolerance` times the largest there was, each over the root of its curvature: so the unit
+    /// of a column does not matter.
     pub fn solve(&self, z: &mut [f64], u: &mut [f64], tolerance: f64) {
+        let mut largest = 0.0f64;
         for _ in 0..FACES {
             for _ in 0..SWEEPS {
-                if self.sweep(z, u) <= tolerance {
+                let worst = self.sweep(z, u);
+                largest = largest.max(worst);
+                if worst <= tolerance * largest {
                     return;
                 }
             }
@@ -45,7 +50,7 @@ impl Quadratic {
         u.iter_mut().zip(self.row(at)).for_each(|(u, h)| *u += delta * h);
     }
 
-    /// One round of coordinate descent; returns the largest violation it met.
+    /// One round of coordinate descent; returns the largest violation it met, over the root of the curvature.
     fn sweep(&self, z: &mut [f64], u: &mut [f64]) -> f64 {
         let mut worst = 0.0f64;
         for at in 0..self.size {
@@ -54,7 +59,7 @@ impl Quadratic {
             if violation == 0.0 || curvature <= 0.0 {
                 continue;
             }
-            worst = worst.max(violation);
+            worst = worst.max(violation / curvature.sqrt());
             let next = shrink(z[at] - u[at] / curvature, l1 / curvature);
             if next != z[at] {
                 self.step(at, next - z[at], z, u);

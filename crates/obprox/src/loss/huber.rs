@@ -40,6 +40,12 @@ impl ScalarLoss for Huber {
         Some(if (margin - target).abs() > self.delta { 0.0 } else { 1.0 })
     }
 
+    #[inline]
+    fn upper_curvature(&self, margin: f64, target: f64) -> Option<f64> {
+        // ℓ′/r, as in iteratively reweighted least squares.
+        Some(self.delta / (margin - target).abs().max(self.delta))
+    }
+
     fn smoothness(&self) -> Option<f64> {
         Some(1.0)
     }

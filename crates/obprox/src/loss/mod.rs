@@ -54,6 +54,10 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn curvature(&self, _margin: f64, _target: f64) -> Option<f64> {
         None
     }
+    /// The curvature of a parabola that touches ℓ at m and is nowhere below it, where it is known and ℓ″ may be less.
+    fn upper_curvature(&self, _margin: f64, _target: f64) -> Option<f64> {
+        None
+    }
     /// The supremum of ℓ″ over all margins, where it is finite.
     fn smoothness(&self) -> Option<f64> {
         None
@@ -82,6 +86,15 @@ pub trait Loss: Debug + Send + Sync {
     fn gradient(&self, margins: &[f64], target: f64, gradient: &mut [f64]);
     /// The diagonal of ∇²ℓ(m; y); false where the loss has no curvature to give.
     fn curvature(&self, margins: &[f64], target: f64, curvature: &mut [f64]) -> bool;
+    /// The curvatures of a parabola that touches ℓ at m and is nowhere below it, where ℓ″ would step too far; false
+    /// where there is none to give.
+    fn upper_curvature(&self, _margins: &[f64], _target: f64, _curvature: &mut [f64]) -> bool {
+        false
+    }
+    /// The whole ∇²ℓ(m; y), row after row; false where the loss gives no more than the diagonal.
+    fn hessian(&self, _margins: &[f64], _target: f64, _hessian: &mut [f64]) -> bool {
+        false
+    }
     /// A bound on the largest eigenvalue of ∇²ℓ over all margins, where there is one.
     fn smoothness(&self) -> Option<f64>;
     /// ℓ*(u; y): infinite outside its domain, nothing where it is not known.
@@ -125,6 +138,10 @@ impl<L: ScalarLoss> Loss for L {
 
     fn curvature(&self, margins: &[f64], target: f64, curvature: &mut [f64]) -> bool {
         ScalarLoss::curvature(self, margins[0], target).map(|second| curvature[0] = second).is_some()
+    }
+
+    fn upper_curvature(&self, margins: &[f64], target: f64, curvature: &mut [f64]) -> bool {
+        ScalarLoss::upper_curvature(self, margins[0], target).map(|upper| curvature[0] = upper).is_some()
     }
 
     fn smoothness(&self) -> Option<f64> {

@@ -59,6 +59,18 @@ impl Loss for Softmax {
         true
     }
 
+    fn hessian(&self, margins: &[f64], _target: f64, hessian: &mut [f64]) -> bool {
+        // diag(p) − ppᵀ.
+        let mut p = vec![0.0; self.classes];
+        probabilities(margins, &mut p);
+        for (k, row) in hessian.chunks_exact_mut(self.classes).enumerate() {
+            for (m, entry) in row.iter_mut().enumerate() {
+                *entry = if k == m { p[k] * (1.0 - p[k]) } else { -p[k] * p[m] };
+            }
+        }
+        true
+    }
+
     fn smoothness(&self) -> Option<f64> {
         // diag(p) − ppᵀ has no eigenvalue above ½, reached at two equal probabilities.
         Some(0.5)
