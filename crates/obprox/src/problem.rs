@@ -161,7 +161,7 @@ impl Problem {
         let scale = self.n_rows() as f64 / total;
         weights.iter_mut().for_each(|weight| *weight *= scale);
         let mut rest = Self { row_weights: Some(weights.into()), ..self.clone() };
-        rest.lambda_max = pass::lambda_max(&rest);
+        (rest.lambda_max, rest.least_scale) = pass::at_zero(&rest);
         Ok(rest)
     }
 
