@@ -183,8 +183,8 @@ impl Cv {
                 batch: problem.n_rows(),
                 fit: &fit,
                 search: Some(match rule {
-                    Rule::Best => ", the best",
-                    Rule::OneSe => ", by one standard error",
+                    Rule::Best => "the best held-out loss",
+                    Rule::OneSe => "the largest within one standard error of the best",
                 }),
                 test: test_name.as_deref().zip(measured.as_ref()),
                 written: &written,

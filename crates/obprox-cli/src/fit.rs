@@ -127,7 +127,7 @@ impl Fit {
                 if let Some(log) = &mut log {
                     log.replay(&problem, &settings, &found.fit);
                 }
-                let search = format!(", found for at most {} in {} fits", plural(most, "feature"), found.tried);
+                let search = format!("for at most {}, in {} fits", plural(most, "feature"), found.tried);
                 (found.fit, problem.n_rows(), Some(search))
             }
             None => {

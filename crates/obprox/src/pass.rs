@@ -277,6 +277,9 @@ pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> 
     let mut curvatures = vec![0.0; outputs];
     for row in 0..problem.n_rows() {
         let weight = problem.row_weight(row) / problem.n_rows() as f64;
+        if weight == 0.0 {
+            continue;
+        }
         loss.curvature(&margins[row * outputs..(row + 1) * outputs], problem.targets()[row], &mut curvatures);
         problem.matrix().for_each(row, |column, value| {
             let weight = weight * value * value;

@@ -1,7 +1,7 @@
 //! The table at the end of a fit.
 
 use obprox::metrics::Metrics;
-use obprox::{Fit, Model, Point, Problem, Settings, Status, certify};
+use obprox::{Fit, Method, Model, Point, Problem, Settings, Status, certify};
 
 use super::{bold, metrics, pairs, percent, plural, rough, seconds, significant, trimmed};
 
@@ -36,15 +36,12 @@ pub fn fit(outcome: &Outcome) -> String {
         plural(matrix.nnz() as u64, "nonzero"),
         percent(matrix.nnz() as f64 / cells)
     );
-    page += &format!(
-        "{} loss, {}, {}, batch {}, seed {}\n\n",
-        problem.loss().name(),
-        settings.method.name(),
-        plural(fit.epochs, "epoch"),
-        outcome.batch,
-        settings.seed
-    );
-    page += &figures(problem, fit, outcome.search.unwrap_or_default());
+    page += &format!("{} loss, {}, {}", problem.loss().name(), settings.method.name(), rounds(fit, settings));
+    if settings.method != Method::Auto {
+        page += &format!(", batch {}, seed {}", outcome.batch, settings.seed);
+    }
+    page += "\n\n";
+    page += &figures(problem, fit, outcome.search);
     page += &format!("\n{}\n", in_words(fit, settings));
     if let Some(hint) = hint(problem, fit) {
         page += &format!("{hint}\n");
@@ -59,7 +56,7 @@ pub fn fit(outcome: &Outcome) -> String {
     page
 }
 
-fn figures(problem: &Problem, fit: &Fit, search: &str) -> String {
+fn figures(problem: &Problem, fit: &Fit, search: Option<&str>) -> String {
     let certificate = &fit.certificate;
     let gap = match (certificate.gap, certificate.relative_gap()) {
         (Some(gap), Some(relative)) => format!("{} (relative {})", rough(gap), rough(relative)),
@@ -78,8 +75,9 @@ fn figures(problem: &Problem, fit: &Fit, search: &str) -> String {
         ("‖x‖₁", significant(certificate.l1)),
         ("nonzeros", format!("{} of {of}", certificate.nnz)),
         ("density", format!("{}{}", percent(certificate.density), intercept_words(problem))),
-        ("λ", lambda(problem) + search),
+        ("λ", lambda(problem)),
     ];
+    rows.extend(search.map(|how| ("chosen", how.to_owned())));
     if l2 > 0.0 {
         rows.push(("λ₂", trimmed(l2)));
     }
@@ -102,9 +100,14 @@ fn intercept_words(problem: &Problem) -> &'static str {
     if problem.has_intercept() { ", intercept counted" } else { "" }
 }
 
+/// How long it ran: a round of `auto` is no epoch.
+fn rounds(fit: &Fit, settings: &Settings) -> String {
+    plural(fit.epochs, if settings.method == Method::Auto { "round" } else { "epoch" })
+}
+
 /// How the run ended, in plain words.
 pub fn in_words(fit: &Fit, settings: &Settings) -> String {
-    let epochs = plural(fit.epochs, "epoch");
+    let epochs = rounds(fit, settings);
     let (measure, value) = match fit.certificate.relative_gap() {
         Some(gap) => ("relative gap", gap),
         None => ("KKT distance", fit.certificate.kkt),

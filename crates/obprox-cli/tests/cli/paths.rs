@@ -4,12 +4,26 @@ use serde_json::Value;
 
 use crate::workshop::{Workshop, rows};
 
+/// What rounding alone decides, gaps and KKT distances next to nothing, is not what these pictures are about.
+fn masked(shown: &str) -> String {
+    let tiny = |word: &str| word.trim_end_matches([',', ')']).parse::<f64>().is_ok_and(|value| value.abs() < 1e-8);
+    let sized_by_them = |line: &str| line.contains(" gap") || line.starts_with('─');
+    let mask = |line: &str| match sized_by_them(line) || line.split_whitespace().any(|word| word != "0" && tiny(word)) {
+        true => {
+            let words = line.split_whitespace().map(|word| if tiny(word) { "…" } else { word });
+            words.map(|word| if word.starts_with('─') { "───" } else { word }).collect::<Vec<_>>().join(" ")
+        }
+        false => line.to_owned(),
+    };
+    shown.lines().map(|line| mask(line) + "\n").collect()
+}
+
 #[test]
 fn path_shows_a_table_and_curves() {
     let shop = Workshop::with_data();
-    let mut all = shop.transcript("path train.svm --test train.svm --lambdas 6 --ratio 0.01");
-    all += &shop.transcript("path train.svm --at 0.5max,0.1max,1/N");
-    insta::assert_snapshot!(all);
+    let mut all = shop.transcript("path train.svm --test train.svm --lambdas 6 --ratio 0.01 --tol 1e-9");
+    all += &shop.transcript("path train.svm --at 0.5max,0.1max,1/N --tol 1e-9");
+    insta::assert_snapshot!(masked(&all));
 }
 
 #[test]
@@ -69,17 +83,18 @@ fn path_files_by_their_ending() {
 #[test]
 fn cv_chooses_and_trains() {
     let shop = Workshop::with_data();
-    let line = "cv train.svm --lambdas 12 --ratio 0.01 --test train.svm --out model.json --scores scores.csv";
+    let line =
+        "cv train.svm --lambdas 12 --ratio 0.01 --tol 1e-9 --test train.svm --out model.json --scores scores.csv";
     let mut all = shop.transcript(line);
-    all += &shop.transcript("cv train.svm --lambdas 12 --ratio 0.01 --rule 1se --folds 3 --seed 4");
-    insta::assert_snapshot!(all);
+    all += &shop.transcript("cv train.svm --lambdas 12 --ratio 0.01 --tol 1e-9 --rule 1se --folds 3 --seed 4");
+    insta::assert_snapshot!(masked(&all));
     let scores = shop.read("scores.csv");
     assert!(scores.starts_with("lambda,mean,standard_error,score,fold_1,nnz_1,"), "{scores}");
     assert_eq!(scores.lines().count(), 13);
 
     // The model is what fit gives at the λ that was chosen.
     let model: Value = serde_json::from_str(&shop.read("model.json")).unwrap();
-    shop.ok(&format!("fit train.svm --lambda {} --out fit.json --quiet", model["lambda"]));
+    shop.ok(&format!("fit train.svm --lambda {} --tol 1e-9 --out fit.json --quiet", model["lambda"]));
     assert_eq!(shop.read("fit.json"), shop.read("model.json"));
     let best = scores.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let best = best.min_by(|a, b| a[1].parse::<f64>().unwrap().total_cmp(&b[1].parse().unwrap())).unwrap();
@@ -104,8 +119,9 @@ fn cv_does_not_depend_on_threads() {
 #[test]
 fn fit_finds_so_many_features() {
     let shop = Workshop::with_data();
-    let shown = shop.transcript("fit train.svm --nnz 3 --test train.svm --out model.json --log run.jsonl");
-    insta::assert_snapshot!(shown);
+    let shown = shop.transcript("fit train.svm --nnz 3 --tol 1e-9 --test train.svm --out model.json --log run.jsonl");
+    assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
+    insta::assert_snapshot!(masked(&shown));
     let model: Value = serde_json::from_str(&shop.read("model.json")).unwrap();
     assert_eq!(model["indices"], serde_json::json!([0, 1, 2]), "the three that were planted");
     let log = shop.read("run.jsonl");

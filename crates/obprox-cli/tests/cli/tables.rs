@@ -3,7 +3,7 @@
 use crate::workshop::{Workshop, rows};
 
 /// Without randomness, so that the figures are those of the formulas.
-const EXACT: &str = "--batch N --step 0.5 --schedule constant --epochs 4";
+const EXACT: &str = "--solver obproxsg-plus --batch N --step 0.5 --schedule constant --epochs 4";
 
 #[test]
 fn fit_says_what_it_did() {
@@ -31,8 +31,9 @@ fn regression_and_softmax_have_their_own_figures() {
         "three.svm",
         rows(60, 5, |score| if score.abs() < 1.0 { "0" } else { "7" }.to_owned() + if score > 1.0 { "0" } else { "" }),
     );
-    let mut all =
-        shop.transcript("fit real.svm --loss squared --step auto --batch N --tol 1e-3 --epochs 4000 --test real.svm");
+    let mut all = shop.transcript(
+        "fit real.svm --loss squared --solver prox-sg --step auto --batch N --tol 1e-3 --epochs 4000 --test real.svm",
+    );
     all +=
         &shop.transcript(&format!("fit three.svm --loss softmax --l2 0.01 --test three.svm --out three.json {EXACT}"));
     all += &shop.transcript("eval three.json three.svm");
@@ -43,8 +44,12 @@ fn regression_and_softmax_have_their_own_figures() {
 fn eval_shows_the_confusion_and_speaks_json() {
     let shop = Workshop::with_data();
     shop.ok(&format!("fit train.svm --out model.json --quiet {EXACT}"));
-    let all = shop.transcript("eval model.json train.svm") + &shop.transcript("eval model.json train.svm --json");
-    insta::assert_snapshot!(all);
+    insta::assert_snapshot!(shop.transcript("eval model.json train.svm"));
+    let json: serde_json::Value = serde_json::from_str(&shop.ok("eval model.json train.svm --json")).unwrap();
+    assert_eq!((&json["task"], &json["rows"]), (&"classification".into(), &120.into()));
+    let (accuracy, confusion) = (json["accuracy"].as_f64().unwrap(), &json["confusion"]);
+    let right = confusion[0][0].as_f64().unwrap() + confusion[1][1].as_f64().unwrap();
+    assert_eq!(accuracy, right / 120.0);
 }
 
 #[test]
@@ -68,6 +73,15 @@ fn compare_has_a_row_a_solver() {
     let json: serde_json::Value = serde_json::from_str(&shop.read("table.json")).unwrap();
     assert_eq!(json[0]["solver"], "rda");
     assert!(json[0]["F"].is_f64() && json[0]["seconds"].is_f64() && json[0]["test_score"].is_null());
+}
+
+#[test]
+fn the_default_solver_says_that_the_optimum_is_certified() {
+    let shop = Workshop::with_data();
+    let shown = shop.ok("fit train.svm --lambda 0.1max");
+    assert!(shown.contains("logistic loss, auto, ") && shown.contains("within the tolerance of 1e-6"), "{shown}");
+    let short = shop.ok("fit train.svm --lambda 0.1max --epochs 1 --tol 1e-14");
+    assert!(short.contains("the optimum is not certified"), "{short}");
 }
 
 #[test]
