@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
+use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
 use crate::show::{self, bold, digits, grid, markdown, plural, rough, tight};
 use crate::watch::{Bar, interrupt};
@@ -36,6 +36,9 @@ pub struct Compare {
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
+
+    #[command(flatten)]
+    lambda: LambdaFlag,
 
     #[command(flatten)]
     problem: ProblemFlags,
@@ -110,8 +113,8 @@ impl Compare {
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
-        let (problem, test) =
-            input::problem(&self.data, self.test.as_deref(), &self.problem, &self.reading, self.quiet)?;
+        let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
+        let (problem, test) = input::problem(&self.data, test, &self.problem, lambda, &self.reading, self.quiet)?;
 
         // ---- the runs ----------------------------------------------------------------------------------------
         let mut rows: Vec<Row> = Vec::new();

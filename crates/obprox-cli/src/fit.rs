@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use obprox::data::Dataset;
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
-use obprox::{Model, Observer, Run, Settings, Start, Status};
+use obprox::path::{Found, at_most};
+use obprox::{Lambda, Method, Model, Observer, Problem, Run, Settings, Start, Status};
 
 use crate::destination::{Destination, check_directory, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, MethodFlags, ProblemFlags, parse_solver, solver_names};
+use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, parse_solver, solver_names, whole};
 use crate::input::{self, shown};
-use crate::show::{self, Outcome};
-use crate::watch::{Bar, Log, Origin, interrupt};
+use crate::show::{self, Outcome, plural};
+use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 
 /// Train a sparse model: min (1/N) Σ loss + λ‖x‖₁
 #[derive(Args)]
@@ -54,6 +56,14 @@ pub struct Fit {
     solver: String,
 
     #[command(flatten)]
+    lambda: LambdaFlag,
+
+    /// At most this many features, instead of λ: searches the λ that leaves them
+    #[arg(long, value_name = "K", value_parser = whole, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["lambda", "checkpoint"], help_heading = "The problem")]
+    nnz: Option<u64>,
+
+    #[command(flatten)]
     problem: ProblemFlags,
 
     #[command(flatten)]
@@ -67,6 +77,7 @@ const EXAMPLES: &str = "\
 Examples:
   obprox fit train.svm --test test.svm --out model.json
   obprox fit table.csv --label income --loss squared --lambda 0.05max
+  obprox fit train.svm --nnz 50 --out model.json      at most 50 features
   obprox fit train.svm --solver prox-svrg --step auto --epochs 100 --log run.jsonl
   obprox fit train.svm --epochs 500 --checkpoint state --resume --out model.json
   xzcat train.xz | obprox fit - --lambda 1e-4";
@@ -86,6 +97,12 @@ impl Fit {
         if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
             return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts"));
         }
+        if self.nnz.is_some() && settings.method != Method::Auto {
+            return Err(Failure::input(format!(
+                "--nnz: only auto can search λ, since {} does not end at the optimum",
+                settings.method.name()
+            )));
+        }
         let out = self.out.clone().map(Destination::from);
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
@@ -95,29 +112,29 @@ impl Fit {
         }
 
         // ---- data --------------------------------------------------------------------------------------------
-        let (problem, test) =
-            input::problem(&self.data, self.test.as_deref(), &self.problem, &self.reading, self.quiet)?;
+        let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
+        let (mut problem, test) = input::problem(&self.data, test, &self.problem, lambda, &self.reading, self.quiet)?;
         if self.format == ModelFormat::Liblinear {
             Model::check_liblinear(problem.loss(), problem.labels())?;
         }
 
         // ---- the run -----------------------------------------------------------------------------------------
         let mut log = self.log.clone().map(|path| Log::new(path, self.origin(threads)));
-        let mut bar = Bar::new("fit", self.quiet);
-        let mut batch = BatchRows(0);
-        let mut stop = interrupt::Interrupt;
-        let mut run = Run::new(&problem, settings.clone()).observe(&mut bar).observe(&mut batch).observe(&mut stop);
-        if let Some(log) = &mut log {
-            run = run.observe(log);
-        }
-        if let Some(test) = &test {
-            run = run.validate(test);
-        }
-        if let Some(directory) = &self.checkpoint {
-            self.announce(directory);
-            run = run.checkpoint(directory, self.resume);
-        }
-        let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
+        let (fit, batch, search) = match self.nnz {
+            Some(most) => {
+                let found = self.search(&problem, most, &settings)?;
+                problem = problem.with_lambda(Lambda::Value(found.lambda))?;
+                if let Some(log) = &mut log {
+                    log.replay(&problem, &settings, &found.fit);
+                }
+                let search = format!("for at most {}, in {} fits", plural(most, "feature"), found.tried);
+                (found.fit, problem.n_rows(), Some(search))
+            }
+            None => {
+                let (fit, batch) = self.train(&problem, &settings, test.as_ref(), log.as_mut())?;
+                (fit, batch, None)
+            }
+        };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
         let mut written = Vec::new();
@@ -143,8 +160,9 @@ impl Fit {
                 data: &names.0,
                 problem: &problem,
                 settings: &settings,
-                batch: batch.0,
+                batch,
                 fit: &fit,
+                search: search.as_deref(),
                 test: names.1.as_deref().zip(measured.as_ref()),
                 written: &written,
             }))?;
@@ -155,6 +173,39 @@ impl Fit {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// One run at the λ given; the run and the rows of its batches.
+    fn train(
+        &self,
+        problem: &Problem,
+        settings: &Settings,
+        test: Option<&Dataset>,
+        log: Option<&mut Log>,
+    ) -> Result<(obprox::Fit, usize), Failure> {
+        let mut bar = Bar::new("fit", self.quiet);
+        let mut batch = BatchRows(0);
+        let mut stop = interrupt::Interrupt;
+        let mut run = Run::new(problem, settings.clone()).observe(&mut bar).observe(&mut batch).observe(&mut stop);
+        if let Some(log) = log {
+            run = run.observe(log);
+        }
+        if let Some(test) = test {
+            run = run.validate(test);
+        }
+        if let Some(directory) = &self.checkpoint {
+            self.announce(directory);
+            run = run.checkpoint(directory, self.resume);
+        }
+        let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
+        Ok((fit, batch.0))
+    }
+
+    /// Many runs, for the λ that leaves at most so many features.
+    fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<Found, Failure> {
+        let mut bar = PathBar::new("search", None, self.quiet);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        at_most(problem, most, settings, Some(&mut bar)).map_err(Failure::about(&shown(&self.data)))
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use obprox::data::{Dataset, Label, read};
-use obprox::{Model, Problem};
+use obprox::{Lambda, Model, Problem};
 
 use crate::failure::Failure;
 use crate::flags::{DataFlags, ProblemFlags};
@@ -41,12 +41,13 @@ pub fn problem(
     data: &Path,
     test: Option<&Path>,
     problem: &ProblemFlags,
+    lambda: Lambda,
     reading: &DataFlags,
     quiet: bool,
 ) -> Result<(Problem, Option<Dataset>), Failure> {
     let rows = labelled(data, reading, quiet)?;
     let test_rows = test.map(|path| labelled(path, reading, quiet)).transpose()?;
-    let problem = problem.problem(rows, data, quiet)?;
+    let problem = problem.problem(rows, data, lambda, quiet)?;
     if let (Some(rows), Some(path)) = (&test_rows, test) {
         check_labels(&problem, rows, path)?;
     }

@@ -5,6 +5,7 @@
 
 mod compare;
 mod completions;
+mod cv;
 mod data;
 mod destination;
 mod eval;
@@ -12,6 +13,8 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
+mod path;
+mod plot;
 mod predict;
 mod show;
 mod watch;
@@ -33,6 +36,8 @@ Examples:
   obprox fit train.svm --test test.svm --out model.json
   obprox predict model.json new.svm > labels.txt
   obprox compare train.svm --lambda 0.1max
+  obprox path train.svm --test test.svm --plot path.svg
+  obprox cv train.svm --out model.json
   obprox data inspect train.svm
   obprox help fit                    every flag of a subcommand";
 
@@ -46,6 +51,10 @@ enum Command {
     Eval(eval::Eval),
     /// Run several solvers on one file and show them in one table
     Compare(Box<compare::Compare>),
+    /// Train at many λ, each from the one before: a table, a plot, a file
+    Path(Box<path::PathCommand>),
+    /// Choose λ by cross-validation and train with it
+    Cv(Box<cv::Cv>),
     /// Look at data files, convert and generate them
     Data(data::Data),
     /// Print a completion script for your shell
@@ -58,6 +67,8 @@ fn main() -> ExitCode {
         Command::Predict(predict) => predict.run(),
         Command::Eval(eval) => eval.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Path(path) => path.run(),
+        Command::Cv(cv) => cv.run(),
         Command::Data(data) => data.run(),
         Command::Completions(completions) => completions.run(),
     });

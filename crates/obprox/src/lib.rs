@@ -33,6 +33,7 @@
 mod auto;
 pub mod certificate;
 mod checkpoint;
+pub mod cv;
 pub mod data;
 mod engine;
 mod error;
@@ -45,6 +46,7 @@ mod model;
 mod observe;
 pub mod output;
 mod pass;
+pub mod path;
 pub mod penalty;
 mod prefetch;
 mod problem;
@@ -55,8 +57,10 @@ pub mod switch;
 
 pub use certificate::{Certificate, certify};
 pub use checkpoint::has_checkpoint;
+pub use cv::CrossValidation;
 pub use error::{Error, Result};
 pub use fit::{Fit, Method, Run, Settings, Status};
 pub use model::{Block, Model};
 pub use observe::{Control, EpochRecord, Observer, Progress, Start};
+pub use path::{Lambdas, Path};
 pub use problem::{ClassWeights, Lambda, Point, Problem, Terms, distinct};

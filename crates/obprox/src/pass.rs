@@ -50,11 +50,17 @@ pub(crate) fn sum_rows(n_rows: usize, of: impl Fn(usize) -> f64 + Sync) -> f64 {
     partial.iter().sum()
 }
 
+/// A row's weight times a figure of it; nothing at weight 0, since a row that does not count may well have an infinite
+/// loss.
+fn weighted(weight: f64, value: impl FnOnce() -> f64) -> f64 {
+    if weight == 0.0 { 0.0 } else { weight * value() }
+}
+
 /// f: the weighted mean loss at given margins.
 pub(crate) fn mean_loss(problem: &Problem, margins: &[f64]) -> f64 {
     let (loss, outputs, targets) = (problem.loss(), problem.outputs(), problem.targets());
     let sum = sum_rows(problem.n_rows(), |row| {
-        problem.row_weight(row) * loss.value(&margins[row * outputs..(row + 1) * outputs], targets[row])
+        weighted(problem.row_weight(row), || loss.value(&margins[row * outputs..(row + 1) * outputs], targets[row]))
     });
     sum / problem.n_rows() as f64
 }
@@ -76,8 +82,8 @@ pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Ve
     let outputs = problem.outputs();
     (0..outputs)
         .map(|output| {
-            sum_rows(problem.n_rows(), |row| problem.row_weight(row) * row_gradients[row * outputs + output])
-                / problem.n_rows() as f64
+            let of = |row: usize| weighted(problem.row_weight(row), || row_gradients[row * outputs + output]);
+            sum_rows(problem.n_rows(), of) / problem.n_rows() as f64
         })
         .collect()
 }
@@ -121,6 +127,9 @@ fn add_rows<R: Rows>(
     let whole = columns == (0..rows.n_cols());
     for row in 0..rows.n_rows() {
         let weight = problem.row_weight(row);
+        if weight == 0.0 {
+            continue;
+        }
         if outputs == 1 {
             let pull = weight * gradients[row];
             if whole {
@@ -180,10 +189,13 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
                 let mut sums = vec![0.0; 2 * outputs];
                 let (mut moved, mut out) = (vec![0.0; outputs], vec![0.0; outputs]);
                 for row in block * BLOCK..((block + 1) * BLOCK).min(n_rows) {
+                    let (weight, target) = (problem.row_weight(row), problem.targets()[row]);
+                    if weight == 0.0 {
+                        continue;
+                    }
                     for (output, moved) in moved.iter_mut().enumerate() {
                         *moved = margins[row * outputs + output] + shift[output];
                     }
-                    let (weight, target) = (problem.row_weight(row), problem.targets()[row]);
                     loss.gradient(&moved, target, &mut out);
                     sums.iter_mut().zip(&out).for_each(|(sum, value)| *sum += weight * value);
                     if !loss.curvature(&moved, target, &mut out) {
@@ -265,6 +277,9 @@ pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> 
     let mut curvatures = vec![0.0; outputs];
     for row in 0..problem.n_rows() {
         let weight = problem.row_weight(row) / problem.n_rows() as f64;
+        if weight == 0.0 {
+            continue;
+        }
         loss.curvature(&margins[row * outputs..(row + 1) * outputs], problem.targets()[row], &mut curvatures);
         problem.matrix().for_each(row, |column, value| {
             let weight = weight * value * value;

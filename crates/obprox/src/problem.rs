@@ -146,6 +146,25 @@ impl Problem {
         Ok(self)
     }
 
+    /// The same problem learnt from the other rows; the data is shared. The held-out rows weigh nothing and the weights
+    /// of the rest are brought to mean 1 again, so f is the mean over the rest and λ keeps its meaning; λ_max is that
+    /// of the rest. Columns that were standardised keep the scale they have on all rows.
+    pub fn holding_out(&self, rows: &[u32]) -> Result<Self> {
+        let mut weights: Vec<f64> = (0..self.n_rows()).map(|row| self.row_weight(row)).collect();
+        for &row in rows {
+            weights[row as usize] = 0.0;
+        }
+        let total: f64 = weights.iter().sum();
+        if total <= 0.0 {
+            return Err(Error::Data("no row is left to learn from".into()));
+        }
+        let scale = self.n_rows() as f64 / total;
+        weights.iter_mut().for_each(|weight| *weight *= scale);
+        let mut rest = Self { row_weights: Some(weights.into()), ..self.clone() };
+        (rest.lambda_max, rest.least_scale) = pass::at_zero(&rest);
+        Ok(rest)
+    }
+
     /// The rows.
     pub fn matrix(&self) -> &Matrix {
         &self.matrix

@@ -56,20 +56,48 @@ impl Sampler {
         if !self.shuffled {
             return;
         }
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(epoch);
-        for (at, row) in self.order.iter_mut().enumerate() {
-            *row = at as u32;
-        }
-        for last in (1..self.order.len()).rev() {
-            self.order.swap(last, below(&mut rng, last as u32 + 1) as usize);
-        }
+        shuffle(&mut self.order, self.seed, epoch);
     }
 
     /// The rows of a batch of the epoch that was begun.
     pub fn batch(&self, number: usize) -> &[u32] {
         let start = number * self.batch;
         &self.order[start..(start + self.batch).min(self.order.len())]
+    }
+}
+
+/// Deals rows into folds, as evenly as can be, each class by itself: the fold of every row. `class` numbers the classes
+/// from 0. Rows without weight are dealt last, so that the others are even too.
+pub(crate) fn deal(
+    n_rows: usize,
+    folds: usize,
+    seed: u64,
+    class: impl Fn(usize) -> usize,
+    counts: impl Fn(usize) -> bool,
+) -> Vec<u32> {
+    let mut order = vec![0; n_rows];
+    shuffle(&mut order, seed, FOLDS);
+    // Stable: within a class the shuffled order stays.
+    order.sort_by_key(|&row| (!counts(row as usize), class(row as usize)));
+    let mut fold = vec![0; n_rows];
+    for (at, &row) in order.iter().enumerate() {
+        fold[row as usize] = (at % folds) as u32;
+    }
+    fold
+}
+
+/// The stream that folds are drawn from: no epoch has this number.
+const FOLDS: u64 = u64::MAX;
+
+/// Fills `order` with its own places in a uniformly random order, a function of seed and stream.
+fn shuffle(order: &mut [u32], seed: u64, stream: u64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(stream);
+    for (at, row) in order.iter_mut().enumerate() {
+        *row = at as u32;
+    }
+    for last in (1..order.len()).rev() {
+        order.swap(last, below(&mut rng, last as u32 + 1) as usize);
     }
 }
 

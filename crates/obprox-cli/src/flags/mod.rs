@@ -1,10 +1,12 @@
 //! Flags that several subcommands share: name, help, parsing and test of each sit together.
 
 mod data;
+mod lambda;
 mod method;
 mod problem;
 
 pub use data::DataFlags;
+pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 pub use problem::ProblemFlags;
 

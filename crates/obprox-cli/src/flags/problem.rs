@@ -27,10 +27,6 @@ pub struct ProblemFlags {
     #[arg(long, value_name = "DELTA", value_parser = positive, allow_negative_numbers = true)]
     huber_delta: Option<f64>,
 
-    /// λ, the weight of ‖x‖₁: 1/N, a share of λ_max such as 0.1max, or a number
-    #[arg(long, value_name = "LAMBDA", default_value = "1/N", value_parser = parse_lambda, allow_hyphen_values = true)]
-    lambda: Lambda,
-
     /// λ₂, the weight of ½‖x‖₂² (elastic net)
     #[arg(long, value_name = "LAMBDA2", default_value = "0", value_parser = not_negative, allow_negative_numbers = true)]
     pub l2: f64,
@@ -80,10 +76,10 @@ impl ProblemFlags {
     }
 
     /// Reads the weights and states the problem.
-    pub fn problem(&self, data: Dataset, file: &Path, quiet: bool) -> Result<Problem, Failure> {
+    pub fn problem(&self, data: Dataset, file: &Path, lambda: Lambda, quiet: bool) -> Result<Problem, Failure> {
         let vector = |path: &Option<PathBuf>| path.as_ref().map(read_vector).transpose();
         let terms = Terms {
-            lambda: self.lambda,
+            lambda,
             l2: self.l2,
             feature_weights: vector(&self.feature_weights)?,
             row_weights: vector(&self.weights)?,
@@ -95,19 +91,6 @@ impl ProblemFlags {
         let loss = self.kind();
         let classes = if loss == LossKind::Softmax { distinct(&data.targets).len() } else { 1 };
         Problem::new(data, loss.build(classes), &terms).map_err(Failure::about(&shown(file)))
-    }
-}
-
-/// `1/N`, `max`, `0.1max` or a number.
-fn parse_lambda(text: &str) -> Result<Lambda, String> {
-    if text.eq_ignore_ascii_case("1/n") {
-        return Ok(Lambda::OverN);
-    }
-    let wrong = |why| format!("{why}: give 1/N, a share of λ_max such as 0.1max, or a number");
-    match text.strip_suffix("max") {
-        Some("") => Ok(Lambda::OfMax(1.0)),
-        Some(share) => not_negative(share).map(Lambda::OfMax).map_err(wrong),
-        None => not_negative(text).map(Lambda::Value).map_err(wrong),
     }
 }
 
@@ -132,15 +115,6 @@ fn parse_class_weights(text: &str) -> Result<ClassWeights, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lambda_is_a_share_or_a_number() {
-        assert_eq!(parse_lambda("1/N"), Ok(Lambda::OverN));
-        assert_eq!(parse_lambda("max"), Ok(Lambda::OfMax(1.0)));
-        assert_eq!(parse_lambda("0.1max"), Ok(Lambda::OfMax(0.1)));
-        assert_eq!(parse_lambda("1e-4"), Ok(Lambda::Value(1e-4)));
-        assert!(["-1", "-0.1max", "nan", "inf", "1/M", "", "0.1min"].iter().all(|text| parse_lambda(text).is_err()));
-    }
 
     #[test]
     fn class_weights_are_pairs() {

@@ -17,6 +17,8 @@ pub struct Outcome<'a> {
     pub settings: &'a Settings,
     pub batch: usize,
     pub fit: &'a Fit,
+    /// How λ was found, where it was not given.
+    pub search: Option<&'a str>,
     pub test: Option<(&'a str, &'a Metrics)>,
     pub written: &'a [String],
 }
@@ -39,7 +41,7 @@ pub fn fit(outcome: &Outcome) -> String {
         page += &format!(", batch {}, seed {}", outcome.batch, settings.seed);
     }
     page += "\n\n";
-    page += &figures(problem, fit);
+    page += &figures(problem, fit, outcome.search);
     page += &format!("\n{}\n", in_words(fit, settings));
     if let Some(hint) = hint(problem, fit) {
         page += &format!("{hint}\n");
@@ -54,7 +56,7 @@ pub fn fit(outcome: &Outcome) -> String {
     page
 }
 
-fn figures(problem: &Problem, fit: &Fit) -> String {
+fn figures(problem: &Problem, fit: &Fit, search: Option<&str>) -> String {
     let certificate = &fit.certificate;
     let gap = match (certificate.gap, certificate.relative_gap()) {
         (Some(gap), Some(relative)) => format!("{} (relative {})", rough(gap), rough(relative)),
@@ -75,6 +77,7 @@ fn figures(problem: &Problem, fit: &Fit) -> String {
         ("density", format!("{}{}", percent(certificate.density), intercept_words(problem))),
         ("λ", lambda(problem)),
     ];
+    rows.extend(search.map(|how| ("chosen", how.to_owned())));
     if l2 > 0.0 {
         rows.push(("λ₂", trimmed(l2)));
     }

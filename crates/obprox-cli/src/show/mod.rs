@@ -2,6 +2,7 @@
 
 mod fit;
 mod metrics;
+mod sparkline;
 mod table;
 
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use anstyle::Style;
 
 pub use fit::{Outcome, fit, lambda};
 pub use metrics::metrics;
+pub use sparkline::sparkline;
 pub use table::{grid, markdown, pairs, tight};
 
 use crate::failure::Failure;
@@ -39,6 +41,14 @@ pub fn note(text: &str, quiet: bool) {
 pub fn bold(text: &str) -> String {
     let style = Style::new().bold();
     format!("{style}{text}{style:#}")
+}
+
+/// The places of at most `most` out of `count`, evenly, the first and the last among them.
+pub fn sampled(count: usize, most: usize) -> Vec<usize> {
+    match count <= most {
+        true => (0..count).collect(),
+        false => (0..most).map(|at| (at * (count - 1) + (most - 1) / 2) / (most - 1)).collect(),
+    }
 }
 
 /// Six significant digits.
@@ -134,5 +144,12 @@ mod tests {
         assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(seconds(125.0), "2 min 05 s");
         assert_eq!(plural(1, "epoch"), "1 epoch");
+    }
+
+    #[test]
+    fn samples_have_both_ends() {
+        assert_eq!(sampled(3, 5), [0, 1, 2]);
+        assert_eq!(sampled(100, 4), [0, 33, 66, 99]);
+        assert_eq!(sampled(5, 4), [0, 1, 3, 4]);
     }
 }

@@ -24,6 +24,11 @@ pub fn listen() -> Result<(), Failure> {
     ctrlc::set_handler(handler).map_err(|error| Failure::other(format!("cannot listen for Ctrl-C: {error}")))
 }
 
+/// From here on there is something to save: the first Ctrl-C is left to whoever asks [`pressed`].
+pub fn training() {
+    TRAINING.store(true, Ordering::Relaxed);
+}
+
 /// Whether Ctrl-C was pressed.
 pub fn pressed() -> bool {
     PRESSED.load(Ordering::Relaxed) > 0
@@ -35,7 +40,7 @@ pub struct Interrupt;
 
 impl Observer for Interrupt {
     fn start(&mut self, _: &Start) {
-        TRAINING.store(true, Ordering::Relaxed);
+        training();
     }
 
     fn step(&mut self, _: &Progress) -> Control {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use obprox::metrics::Metrics;
 use obprox::schedule::Schedule;
-use obprox::{Certificate, Control, EpochRecord, Error, Fit, Observer, Start};
+use obprox::{Certificate, Control, EpochRecord, Error, Fit, Observer, Problem, Settings, Start};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -129,6 +129,13 @@ impl Log {
     /// A log to be.
     pub fn new(path: PathBuf, origin: Origin) -> Self {
         Self { path, origin, file: None, failure: None }
+    }
+
+    /// Writes a run that has taken place, as if it had been watched.
+    pub fn replay(&mut self, problem: &Problem, settings: &Settings, fit: &Fit) {
+        let batch_rows = problem.n_rows();
+        self.start(&Start { problem, settings, batch_rows, step_size: 1.0, resumed: &[] });
+        fit.trace.iter().for_each(|record| self.write_epoch(record));
     }
 
     /// Writes the last line; what went wrong on the way is told here.

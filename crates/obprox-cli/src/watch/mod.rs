@@ -2,7 +2,9 @@
 
 pub mod interrupt;
 mod log;
+mod path;
 mod progress;
 
 pub use log::{Log, Origin};
+pub use path::{FoldsBar, PathBar};
 pub use progress::{Bar, waiting};

@@ -9,7 +9,8 @@ use obprox::{Control, EpochRecord, Fit, Observer, Progress, Start};
 
 use crate::show::{percent, significant};
 
-fn visible(quiet: bool) -> bool {
+/// Whether there is a terminal that wants to be drawn on.
+pub(super) fn visible(quiet: bool) -> bool {
     !quiet && std::io::stderr().is_terminal()
 }
 
@@ -44,10 +45,18 @@ impl Bar {
     /// A bar under a name; hidden where no one looks.
     pub fn new(name: impl Into<std::borrow::Cow<'static, str>>, quiet: bool) -> Self {
         let bar = if visible(quiet) { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let template = "{prefix} {bar:20} {msg}  {eta} left";
-        bar.set_style(ProgressStyle::with_template(template).expect("the template is constant").progress_chars("━╸─"));
-        Self { bar: bar.with_prefix(name), epochs: 0, figures: String::new() }
+        Self { bar: styled(bar, "{prefix} {bar:20} {msg}  {eta} left", name), epochs: 0, figures: String::new() }
     }
+}
+
+/// A bar in the one style of the command.
+pub(super) fn styled(
+    bar: ProgressBar,
+    template: &'static str,
+    name: impl Into<std::borrow::Cow<'static, str>>,
+) -> ProgressBar {
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is constant").progress_chars("━╸─"));
+    bar.with_prefix(name)
 }
 
 impl Observer for Bar {

@@ -69,3 +69,37 @@ fn the_second_ends_the_process() {
     };
     assert_eq!(status.code(), Some(130));
 }
+
+/// Interrupts a command in its loops. Of work that has no log there is no sign but time, so it is given more than it can
+/// do; where a machine is so slow that it was still reading, the process ends with 130 and there is nothing to see.
+fn interrupted(shop: &Workshop, line: &str) -> Option<(Option<i32>, String)> {
+    shop.ok("data synth big.svm --rows 3000 --cols 400 --per-row 40 --task regression --seed 3");
+    let child = shop.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    (output.status.code() != Some(130)).then_some((output.status.code(), stderr))
+}
+
+#[test]
+fn a_path_keeps_the_lambdas_that_were_done() {
+    let shop = Workshop::new();
+    let line = "path big.svm --loss squared --lambdas 100000 --out path.json --plot path.svg";
+    let Some((status, stderr)) = interrupted(&shop, line) else { return };
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("interrupted: ") && stderr.contains(" of 100000 λ were done"), "{stderr}");
+    let path: serde_json::Value = serde_json::from_str(&shop.read("path.json")).unwrap();
+    let done = path["path"].as_array().unwrap().len();
+    assert!(path["stopped"] == true && done > 0 && stderr.contains(&format!("{done} of")), "{stderr}");
+}
+
+#[test]
+fn a_validation_that_is_not_done_writes_nothing() {
+    let shop = Workshop::new();
+    let line = "cv big.svm --loss squared --lambdas 100000 --out model.json --scores scores.csv --log run.jsonl";
+    let Some((status, stderr)) = interrupted(&shop, line) else { return };
+    assert_eq!(status, Some(1), "{stderr}");
+    assert!(stderr.contains("interrupted: the folds were not done") && stderr.lines().count() == 1, "{stderr}");
+    assert_eq!(shop.listing(), ["big.svm"]);
+}

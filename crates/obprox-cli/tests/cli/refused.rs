@@ -86,6 +86,55 @@ fn flags_out_of_range() {
 }
 
 #[test]
+fn paths_that_cannot_be_gone() {
+    let shop = Workshop::with_data();
+    shop.write("lonely.svm", "1 1:1\n-1 1:2\n-1 1:3\n-1 1:1\n");
+    shop.write("flat.svm", "1 1:1\n-1 1:1\n1 1:1\n-1 1:1\n");
+    shop.write("free.txt", "0\n0\n".to_owned() + &"1\n".repeat(10));
+    std::fs::create_dir(shop.path("directory")).unwrap();
+    let said = refused(
+        &shop,
+        &[
+            "path",
+            "path train.svm --lambda 1",
+            "path train.svm --lambdas 0",
+            "path train.svm --lambdas -3",
+            "path train.svm --lambdas 1000000",
+            "path train.svm --ratio 0",
+            "path train.svm --ratio 1",
+            "path train.svm --at 0.1max,x",
+            "path train.svm --at -1",
+            "path train.svm --at 0.1max --ratio 0.1",
+            "path train.svm --tol -1",
+            "path train.svm --out path.xlsx",
+            "path train.svm --plot path.png",
+            "path train.svm --out no/such/path.csv",
+            "path train.svm --out directory/../train.svm",
+            "path train.svm --plot directory",
+            "path flat.svm --out path.csv",
+            "path missing.svm --out path.csv",
+            "path train.svm --loss squared --class-weight balanced",
+            "cv train.svm --folds 1",
+            "cv train.svm --folds -5",
+            "cv train.svm --folds 121 --out model.json",
+            "cv train.svm --rule worst",
+            "cv train.svm --seed x",
+            "cv train.svm --out train.svm",
+            "cv train.svm --out a.json --scores a.json",
+            "cv train.svm --out a.json --log a.json",
+            "cv lonely.svm --folds 2 --out model.json --scores scores.csv --log run.jsonl",
+            "fit train.svm --nnz -1",
+            "fit train.svm --nnz 1.5",
+            "fit train.svm --nnz 3 --lambda 0.1",
+            "fit train.svm --nnz 3 --solver rda",
+            "fit train.svm --nnz 3 --checkpoint state",
+            "fit train.svm --nnz 1 --feature-weights free.txt --out model.json --log run.jsonl",
+        ],
+    );
+    insta::assert_snapshot!(said);
+}
+
+#[test]
 fn lines_that_ask_too_little_or_too_much() {
     let shop = Workshop::with_data();
     let said = refused(

@@ -337,6 +337,10 @@ impl<'a> Auto<'a> {
                 |out, row| {
                     let margins = &self.margins[row * outputs..(row + 1) * outputs];
                     let (target, weight) = (problem.targets()[row], problem.row_weight(row) / n_rows as f64);
+                    // A row that does not count may well have an infinite slope.
+                    if weight == 0.0 {
+                        return (0.0, 0.0);
+                    }
                     loss.gradient(margins, target, out);
                     let slope = weight * out[output];
                     if !(self.careful && loss.upper_curvature(margins, target, out)) {

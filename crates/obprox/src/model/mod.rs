@@ -214,6 +214,6 @@ impl Model {
 }
 
 /// The largest margin's place; the first among equals.
-fn best(margins: &[f64]) -> usize {
+pub(crate) fn best(margins: &[f64]) -> usize {
     (1..margins.len()).fold(0, |best, at| if margins[at] > margins[best] { at } else { best })
 }

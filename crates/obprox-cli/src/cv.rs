@@ -1,0 +1,292 @@
+//! `obprox cv`: the λ that predicts best, and the model at it.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use obprox::cv::{Rule, Scores, Validated};
+use obprox::loss::Task;
+use obprox::output::write_whole;
+use obprox::{CrossValidation, Fit, Lambda, Problem, Run, Settings, Status};
+
+use crate::destination::{Destination, check_distinct, check_file};
+use crate::failure::Failure;
+use crate::flags::{DataFlags, PathFlags, ProblemFlags, whole};
+use crate::input::{self, shown};
+use crate::show::{self, Outcome, bold, digits, grid, plural, sparkline, tight};
+use crate::watch::{Bar, FoldsBar, Log, Origin, interrupt};
+
+/// Choose λ by cross-validation and train on all rows with it
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Cv {
+    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    data: PathBuf,
+
+    /// Labelled data to score the final model on
+    #[arg(long, value_name = "FILE")]
+    test: Option<PathBuf>,
+
+    /// How many folds; rows of each class are dealt evenly
+    #[arg(long, value_name = "K", default_value = "5", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(allow_negative_numbers = true)]
+    folds: u32,
+
+    /// Which λ to train with: the best mean loss, or the largest within one standard error of it
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = RuleName::Best)]
+    rule: RuleName,
+
+    /// The seed that decides the folds
+    #[arg(long, value_name = "SEED", default_value = "0", value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+
+    /// Where to write the model; - is standard output
+    #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(std::ffi::OsString))]
+    out: Option<std::ffi::OsString>,
+
+    /// Where to write the loss of every λ and fold, as CSV
+    #[arg(long, value_name = "FILE.csv")]
+    scores: Option<PathBuf>,
+
+    /// Where to write the record of the final run, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+
+    #[command(flatten)]
+    path: PathFlags,
+
+    #[command(flatten)]
+    problem: ProblemFlags,
+
+    #[command(flatten)]
+    reading: DataFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox cv train.svm --out model.json
+  obprox cv train.svm --folds 10 --rule 1se --test test.svm --out model.json
+  obprox cv table.csv --label income --loss squared --scores scores.csv";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RuleName {
+    Best,
+    #[value(name = "1se")]
+    OneSe,
+}
+
+impl From<RuleName> for Rule {
+    fn from(name: RuleName) -> Self {
+        match name {
+            RuleName::Best => Self::Best,
+            RuleName::OneSe => Self::OneSe,
+        }
+    }
+}
+
+impl Cv {
+    pub fn run(self) -> Result<(), Failure> {
+        // ---- everything that can be refused before a file is read --------------------------------------------
+        self.problem.check()?;
+        let out = self.out.clone().map(Destination::from);
+        self.check_paths(out.as_ref())?;
+        let threads = self.reading.start_threads()?;
+        interrupt::listen()?;
+
+        // ---- data --------------------------------------------------------------------------------------------
+        let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
+        let (problem, test) =
+            input::problem(&self.data, self.test.as_deref(), &self.problem, start, &self.reading, self.quiet)?;
+        let lambdas = self.path.lambdas();
+        let count = lambdas.values(&problem).map_err(Failure::about(&name))?.len();
+
+        // ---- the folds ---------------------------------------------------------------------------------------
+        let settings = self.path.settings();
+        let bar = FoldsBar::new("folds", self.folds as usize, count, self.quiet);
+        let validated = CrossValidation::new(&problem)
+            .settings(settings.clone())
+            .lambdas(lambdas)
+            .folds(self.folds as usize)
+            .seed(self.seed)
+            .watch(&|progress| bar.hear(progress))
+            .run()
+            .map_err(Failure::about(&name))?;
+        drop(bar);
+        if validated.stopped {
+            return Err(Failure::other("interrupted: the folds were not done, so no λ is chosen and nothing written"));
+        }
+
+        // ---- all rows ----------------------------------------------------------------------------------------
+        let rule = Rule::from(self.rule);
+        let at = |rule| problem.clone().with_lambda(Lambda::Value(validated.chosen(rule).lambda));
+        let chosen = at(rule)?;
+        let origin = Origin {
+            data: name.clone(),
+            test: self.test.as_deref().map(shown),
+            weights: self.problem.weights.as_deref().map(shown),
+            feature_weights: self.problem.feature_weights.as_deref().map(shown),
+            threads,
+        };
+        let mut log = self.log.clone().map(|path| Log::new(path, origin));
+        let fit = self.refit(&chosen, &settings, log.as_mut())?;
+        let other = match rule {
+            Rule::Best => Rule::OneSe,
+            Rule::OneSe => Rule::Best,
+        };
+        let other_fit = match (self.quiet || fit.status == Status::Stopped, validated.best == validated.one_se) {
+            (true, _) => None,
+            (false, true) => Some(fit.clone()),
+            (false, false) => Some(self.refit(&at(other)?, &settings, None)?),
+        };
+
+        // ---- what is kept and told ---------------------------------------------------------------------------
+        let mut written = Vec::new();
+        match &out {
+            Some(Destination::Stdout) => show::print(&fit.model.to_json())?,
+            Some(Destination::File(path)) => {
+                fit.model.save(path)?;
+                written.push(format!("model written to {}", path.display()));
+            }
+            None => {}
+        }
+        if let Some(path) = &self.scores {
+            let text = csv(&validated);
+            write_whole(path, |out| out.write_all(text.as_bytes()))?;
+            written.push(format!("scores written to {}", path.display()));
+        }
+        let measured = match (&test, &self.test) {
+            (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
+            _ => None,
+        };
+        if let (Some(log), Some(path)) = (log, &self.log) {
+            log.finish(&fit, measured.as_ref())?;
+            written.push(format!("log written to {}", path.display()));
+        }
+        if fit.status == Status::Stopped {
+            let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
+            show::note(&format!("interrupted: {kept}"), self.quiet);
+        }
+        if !self.quiet && out != Some(Destination::Stdout) {
+            let (best, one_se) = match rule {
+                Rule::Best => (Some(&fit), other_fit.as_ref()),
+                Rule::OneSe => (other_fit.as_ref(), Some(&fit)),
+            };
+            let test_name = self.test.as_deref().map(shown);
+            let mut page = self.folds_page(&problem, &validated, best, one_se, settings.tolerance);
+            page += &show::fit(&Outcome {
+                data: &name,
+                problem: &chosen,
+                settings: &settings,
+                batch: problem.n_rows(),
+                fit: &fit,
+                search: Some(match rule {
+                    Rule::Best => "the best held-out loss",
+                    Rule::OneSe => "the largest within one standard error of the best",
+                }),
+                test: test_name.as_deref().zip(measured.as_ref()),
+                written: &written,
+            });
+            show::print(&page)?;
+        }
+        Ok(())
+    }
+
+    fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
+        let out = out.and_then(|out| if let Destination::File(path) = out { Some(path.as_path()) } else { None });
+        let reads = [
+            ("DATA", Some(self.data.as_path())),
+            ("--test", self.test.as_deref()),
+            ("--weights", self.problem.weights.as_deref()),
+            ("--feature-weights", self.problem.feature_weights.as_deref()),
+        ];
+        input::check_one_stdin(&reads.map(|(_, path)| path))?;
+        let writes: [(&str, Option<&Path>); 3] =
+            [("--out", out), ("--scores", self.scores.as_deref()), ("--log", self.log.as_deref())];
+        for (flag, path) in writes {
+            if let Some(path) = path {
+                check_file(flag, path)?;
+            }
+        }
+        for read in reads {
+            check_distinct(&[read, writes[0], writes[1], writes[2]])?;
+        }
+        Ok(())
+    }
+
+    fn refit(&self, problem: &Problem, settings: &Settings, log: Option<&mut Log>) -> Result<Fit, Failure> {
+        let mut bar = Bar::new("refit", self.quiet);
+        let mut stop = interrupt::Interrupt;
+        let mut run = Run::new(problem, settings.clone()).observe(&mut bar).observe(&mut stop);
+        if let Some(log) = log {
+            run = run.observe(log);
+        }
+        run.fit().map_err(Failure::about(&shown(&self.data)))
+    }
+
+    /// What the folds said.
+    fn folds_page(
+        &self,
+        problem: &Problem,
+        validated: &Validated,
+        best: Option<&Fit>,
+        one_se: Option<&Fit>,
+        tolerance: f64,
+    ) -> String {
+        let loss = match problem.loss().name() {
+            "logistic" | "softmax" => "log-loss".to_owned(),
+            loss => format!("{loss} loss"),
+        };
+        let score = match problem.loss().task() {
+            Task::Binary | Task::Classes => "accuracy",
+            Task::Regression | Task::Counts => "R²",
+        };
+        let row = |name: &str, scores: &Scores, fit: Option<&Fit>| {
+            vec![
+                name.to_owned(),
+                digits(scores.lambda, 6),
+                digits(scores.lambda / problem.lambda_max(), 4),
+                format!("{} ± {}", digits(scores.mean, 5), digits(scores.error, 2)),
+                scores.score.map_or("–".into(), |score| format!("{score:.4}")),
+                fit.map_or("–".into(), |fit| fit.certificate.nnz.to_string()),
+            ]
+        };
+        let header = ["rule", "λ", "λ/λ_max", &format!("held-out {loss}"), score, "nnz"].map(str::to_owned);
+        let rows =
+            vec![row("best", validated.chosen(Rule::Best), best), row("1se", validated.chosen(Rule::OneSe), one_se)];
+        let (folds, lambdas) = (plural(self.folds.into(), "fold"), validated.scores.len());
+        let mut page = format!("{}\n{}", bold(&format!("{folds}, {lambdas} λ")), tight(grid(header.to_vec(), rows)));
+        if lambdas > 2 {
+            page += "\n";
+            page += &sparkline("loss", &validated.scores.iter().map(|scores| scores.mean).collect::<Vec<_>>());
+            let scores: Vec<f64> = validated.scores.iter().map(|scores| scores.score.unwrap_or(f64::NAN)).collect();
+            page += &sparkline(score, &scores);
+        }
+        let fits = validated.scores.iter().flat_map(|scores| &scores.folds);
+        match fits.filter(|fold| fold.status != Status::Converged).count() {
+            0 => {}
+            open => page += &format!("\n{} of the folds not certified to {tolerance:e}\n", plural(open as u64, "fit")),
+        }
+        if validated.best + 1 == lambdas && lambdas > 1 {
+            page += "\nthe smallest λ is the best: a smaller --ratio may be better still\n";
+        }
+        page + "\n"
+    }
+}
+
+/// A line a λ. No number here has a comma, so nothing needs quotes.
+fn csv(validated: &Validated) -> String {
+    let folds = validated.scores.first().map_or(0, |scores| scores.folds.len());
+    let mut text = "lambda,mean,standard_error,score".to_owned();
+    (1..=folds).for_each(|fold| text += &format!(",fold_{fold},nnz_{fold}"));
+    text += "\n";
+    for Scores { lambda, mean, error, score, folds } in &validated.scores {
+        let score = score.map_or(String::new(), |score| score.to_string());
+        text += &format!("{lambda},{mean},{error},{score}");
+        folds.iter().for_each(|fold| text += &format!(",{},{}", fold.loss, fold.nnz));
+        text += "\n";
+    }
+    text
+}

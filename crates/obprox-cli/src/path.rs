@@ -1,0 +1,368 @@
+//! `obprox path`: one file, many λ.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use obprox::metrics::Metrics;
+use obprox::output::write_whole;
+use obprox::path::{Step, Steps};
+use obprox::{Block, Lambda, Problem, Status};
+use serde::Serialize;
+
+use crate::destination::{check_distinct, check_file};
+use crate::failure::Failure;
+use crate::flags::{DataFlags, PathFlags, ProblemFlags};
+use crate::input::{self, shown};
+use crate::plot;
+use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
+use crate::watch::{PathBar, interrupt};
+
+/// Train at many λ, from λ_max down, each starting from the one before
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PathCommand {
+    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    data: PathBuf,
+
+    /// Labelled data to score every model on
+    #[arg(long, value_name = "FILE")]
+    test: Option<PathBuf>,
+
+    /// Write every λ: .json with the weights, or .csv with the figures, by the name's ending
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Draw the weights and the scores along λ
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+
+    #[command(flatten)]
+    path: PathFlags,
+
+    #[command(flatten)]
+    problem: ProblemFlags,
+
+    #[command(flatten)]
+    reading: DataFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox path train.svm --test test.svm --plot path.svg
+  obprox path train.svm --lambdas 20 --ratio 1e-2 --out path.json
+  obprox path table.csv --label income --loss squared --at 0.5max,0.1max,1/N --out path.csv";
+
+/// More λ than this are sampled for the table.
+const ROWS: usize = 20;
+/// So many are then shown.
+const SAMPLE: usize = 15;
+
+#[derive(Clone, Copy)]
+enum FileFormat {
+    Csv,
+    Json,
+}
+
+/// A λ in the files; the weights in JSON alone.
+#[derive(Serialize)]
+struct Row<'a> {
+    lambda: f64,
+    lambda_ratio: f64,
+    status: &'static str,
+    #[serde(rename = "F")]
+    objective: f64,
+    f: f64,
+    l1: f64,
+    nnz: usize,
+    gap: Option<f64>,
+    relative_gap: Option<f64>,
+    kkt: f64,
+    epochs: u64,
+    seconds: f64,
+    test_score: Option<f64>,
+    test_loss: Option<f64>,
+    blocks: &'a [Block],
+}
+
+/// The whole JSON file.
+#[derive(Serialize)]
+struct Record<'a> {
+    format: &'static str,
+    version: u32,
+    data: String,
+    test: Option<String>,
+    loss: &'a str,
+    l2: f64,
+    rows: usize,
+    n_features: usize,
+    labels: &'a [f64],
+    lambda_max: f64,
+    tol: f64,
+    stopped: bool,
+    path: Vec<Row<'a>>,
+}
+
+impl PathCommand {
+    pub fn run(self) -> Result<(), Failure> {
+        // ---- everything that can be refused before a file is read --------------------------------------------
+        self.problem.check()?;
+        let out = self.out.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
+        self.check_paths()?;
+        self.reading.start_threads()?;
+        interrupt::listen()?;
+
+        // ---- data --------------------------------------------------------------------------------------------
+        let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
+        let (problem, test) =
+            input::problem(&self.data, self.test.as_deref(), &self.problem, start, &self.reading, self.quiet)?;
+        let lambdas = self.path.lambdas();
+        let count = lambdas.values(&problem).map_err(Failure::about(&name))?.len();
+
+        // ---- the path ----------------------------------------------------------------------------------------
+        let settings = self.path.settings();
+        let mut bar = PathBar::new("path", Some(count), self.quiet);
+        let mut path = obprox::Path::new(&problem).settings(settings.clone()).lambdas(lambdas).observe(&mut bar);
+        if let Some(test) = &test {
+            path = path.validate(test);
+        }
+        let steps = path.run().map_err(Failure::about(&name))?;
+        drop(bar);
+
+        // ---- what is kept and told ---------------------------------------------------------------------------
+        let mut written = Vec::new();
+        if let Some((path, format)) = out {
+            self.write(path, format, &problem, settings.tolerance, &steps)?;
+            written.push(format!("path written to {}", path.display()));
+        }
+        if let (Some(path), false) = (&self.plot, steps.steps.is_empty()) {
+            let picture = plot::path(&name, problem.lambda_max(), &steps.steps);
+            write_whole(path, |out| out.write_all(picture.as_bytes()))?;
+            written.push(format!("plot written to {}", path.display()));
+        }
+        if steps.stopped {
+            let done = steps.steps.len();
+            show::note(&format!("interrupted: {done} of {count} λ were done, the others are left out"), self.quiet);
+        }
+        if !self.quiet {
+            let mut page = title(&name, &problem, &steps.steps);
+            page += &tight(table(&problem, &steps.steps));
+            page += &below(&steps.steps, settings.tolerance);
+            if !written.is_empty() {
+                page += &format!("\n{}\n", written.join("\n"));
+            }
+            show::print(&page)?;
+        }
+        Ok(())
+    }
+
+    fn check_paths(&self) -> Result<(), Failure> {
+        let reads = [
+            ("DATA", Some(self.data.as_path())),
+            ("--test", self.test.as_deref()),
+            ("--weights", self.problem.weights.as_deref()),
+            ("--feature-weights", self.problem.feature_weights.as_deref()),
+        ];
+        input::check_one_stdin(&reads.map(|(_, path)| path))?;
+        if let Some(path) = &self.plot
+            && path.extension().is_none_or(|ending| ending != "svg")
+        {
+            return Err(Failure::input(format!("--plot {}: the name must end in .svg", path.display())));
+        }
+        let writes = [("--out", self.out.as_deref()), ("--plot", self.plot.as_deref())];
+        for (flag, path) in writes {
+            if let Some(path) = path {
+                check_file(flag, path)?;
+            }
+        }
+        for read in reads {
+            check_distinct(&[read, writes[0], writes[1]])?;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        format: FileFormat,
+        problem: &Problem,
+        tol: f64,
+        steps: &Steps,
+    ) -> Result<(), Failure> {
+        let rows: Vec<Row> = steps.steps.iter().map(|step| Row::new(step, problem.lambda_max())).collect();
+        let text = match format {
+            FileFormat::Csv => csv(&rows),
+            FileFormat::Json => {
+                let record = Record {
+                    format: "obprox-path",
+                    version: 1,
+                    data: shown(&self.data),
+                    test: self.test.as_deref().map(shown),
+                    loss: problem.loss().name(),
+                    l2: problem.regularization().l2,
+                    rows: problem.n_rows(),
+                    n_features: problem.n_features(),
+                    labels: problem.labels(),
+                    lambda_max: problem.lambda_max(),
+                    tol,
+                    stopped: steps.stopped,
+                    path: rows,
+                };
+                serde_json::to_string(&record).expect("a record is plain data")
+            }
+        };
+        Ok(write_whole(path, |out| writeln!(out, "{}", text.trim_end()))?)
+    }
+}
+
+impl<'a> Row<'a> {
+    fn new(step: &'a Step, max: f64) -> Self {
+        let certificate = &step.certificate;
+        Self {
+            lambda: step.lambda,
+            lambda_ratio: step.lambda / max,
+            status: step.status.name(),
+            objective: certificate.objective,
+            f: certificate.loss,
+            l1: certificate.l1,
+            nnz: certificate.nnz,
+            gap: certificate.gap,
+            relative_gap: certificate.relative_gap(),
+            kkt: certificate.kkt,
+            epochs: step.epochs,
+            seconds: step.seconds,
+            test_score: step.test.as_ref().map(Metrics::score),
+            test_loss: step.test.as_ref().and_then(test_loss),
+            blocks: &step.model.blocks,
+        }
+    }
+}
+
+/// The mean loss on the test data.
+fn test_loss(metrics: &Metrics) -> Option<f64> {
+    match metrics {
+        Metrics::Classification { loss, .. } | Metrics::Regression { loss, .. } => *loss,
+    }
+}
+
+/// What `Metrics::score` is for a task.
+pub fn score_word(metrics: &Metrics) -> &'static str {
+    match metrics {
+        Metrics::Classification { .. } => "accuracy",
+        Metrics::Regression { .. } => "R²",
+    }
+}
+
+fn title(data: &str, problem: &Problem, steps: &[Step]) -> String {
+    let time = steps.iter().map(|step| step.seconds).sum();
+    format!(
+        "{}\n{} × {}, {} loss\n{} λ, λ_max = {}, training time {}\n\n",
+        bold(data),
+        plural(problem.n_rows() as u64, "row"),
+        plural(problem.n_features() as u64, "feature"),
+        problem.loss().name(),
+        steps.len(),
+        digits(problem.lambda_max(), 6),
+        seconds(time)
+    )
+}
+
+/// The place of the best score on the test data, the largest λ among equals.
+fn best(steps: &[Step]) -> Option<usize> {
+    let score = |at: usize| steps[at].test.as_ref().map(Metrics::score);
+    (0..steps.len())
+        .filter(|&at| score(at).is_some())
+        .reduce(|best, at| if score(at) > score(best) { at } else { best })
+}
+
+/// The λ of the table: all, or a sample with the best among it.
+fn places(steps: &[Step]) -> Vec<usize> {
+    let mut places = sampled(steps.len(), if steps.len() > ROWS { SAMPLE } else { ROWS });
+    places.extend(best(steps));
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
+    let best = best(steps);
+    let mut header: Vec<String> = ["λ", "λ/λ_max", "nnz", "F", "gap"].map(str::to_owned).to_vec();
+    if let Some(metrics) = steps.first().and_then(|step| step.test.as_ref()) {
+        header.extend(["test loss".to_owned(), score_word(metrics).to_owned()]);
+    }
+    let places = places(steps);
+    let cells = |at: usize| {
+        let step = &steps[at];
+        let certificate = &step.certificate;
+        let certified = if step.status == Status::Converged { "" } else { "!" };
+        let mut cells = vec![
+            digits(step.lambda, 4),
+            digits(step.lambda / problem.lambda_max(), 4),
+            certificate.nnz.to_string(),
+            digits(certificate.objective, 6),
+            certificate.relative_gap().map_or("–".into(), rough) + certified,
+        ];
+        if let Some(metrics) = &step.test {
+            cells.push(test_loss(metrics).map_or("–".into(), |loss| digits(loss, 5)));
+            cells.push(format!("{:.4}{}", metrics.score(), if Some(at) == best { "*" } else { " " }));
+        }
+        cells
+    };
+    grid(header, places.into_iter().map(cells).collect())
+}
+
+/// The curves, and what the table leaves unsaid.
+fn below(steps: &[Step], tolerance: f64) -> String {
+    let mut page = String::new();
+    if steps.len() > 2 {
+        page += "\n";
+        page += &sparkline("nnz", &steps.iter().map(|step| step.certificate.nnz as f64).collect::<Vec<_>>());
+        let tested: Vec<&Metrics> = steps.iter().filter_map(|step| step.test.as_ref()).collect();
+        if let Some(first) = tested.first() {
+            page += &sparkline(score_word(first), &tested.iter().map(|test| test.score()).collect::<Vec<_>>());
+        }
+    }
+    let mut said = Vec::new();
+    if steps.len() > ROWS {
+        said.push(format!("{} of {} λ are shown; --out FILE has all", places(steps).len(), steps.len()));
+    }
+    if best(steps).is_some() {
+        said.push("* the best on the test data".to_owned());
+    }
+    match steps.iter().filter(|step| step.status != Status::Converged).count() {
+        0 => {}
+        open => said.push(format!("! {open} λ not certified to {tolerance:e}")),
+    }
+    if !said.is_empty() {
+        page += &format!("\n{}\n", said.join("; "));
+    }
+    page
+}
+
+fn format_of(path: &Path) -> Result<FileFormat, Failure> {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("csv") => Ok(FileFormat::Csv),
+        Some("json") => Ok(FileFormat::Json),
+        _ => Err(Failure::input(format!("--out {}: the name must end in .csv or .json", path.display()))),
+    }
+}
+
+/// No number here has a comma, so nothing needs quotes. Figures that do not exist stay empty.
+fn csv(rows: &[Row]) -> String {
+    let mut text =
+        "lambda,lambda_ratio,status,F,f,l1,nnz,gap,relative_gap,kkt,epochs,seconds,test_score,test_loss\n".to_owned();
+    let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for row in rows {
+        let Row { lambda, lambda_ratio, status, objective, f, l1, nnz, kkt, epochs, seconds, .. } = row;
+        let (gap, relative) = (optional(row.gap), optional(row.relative_gap));
+        let (score, loss) = (optional(row.test_score), optional(row.test_loss));
+        text += &format!(
+            "{lambda},{lambda_ratio},{status},{objective},{f},{l1},{nnz},{gap},{relative},{kkt},{epochs},{seconds},\
+             {score},{loss}\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,336 @@
+//! Many λ on one problem, each solved from the one before; and the λ that leaves a given number of features.
+//!
+//! Problem: min F at λ₁ > λ₂ > … > λ_m, the data shared. The point of λ_i is where the run at λ_{i+1} starts, which is
+//! never far from there; each λ is certified by itself, so a path at λ is as good as a fit at λ.
+
+use crate::certificate::Certificate;
+use crate::data::Dataset;
+use crate::fit::{Fit, Run, Settings, Status};
+use crate::metrics::Metrics;
+use crate::model::Model;
+use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
+use crate::problem::{Lambda, Point, Problem};
+use crate::{Error, Result};
+
+/// Which λ a path goes through.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lambdas {
+    /// From λ_max down to `ratio`·λ_max, evenly spaced on a logarithmic scale.
+    Spaced {
+        /// How many.
+        count: usize,
+        /// The last as a share of λ_max; nothing means 10⁻², or 10⁻³ where there are at least as many rows as features.
+        ratio: Option<f64>,
+    },
+    /// These, from the largest to the smallest, each once.
+    Given(Vec<Lambda>),
+}
+
+impl Default for Lambdas {
+    fn default() -> Self {
+        Self::Spaced { count: 100, ratio: None }
+    }
+}
+
+impl Lambdas {
+    /// The numbers for a problem, from the largest to the smallest.
+    pub fn values(&self, problem: &Problem) -> Result<Vec<f64>> {
+        let mut values = match self {
+            Self::Spaced { count: 0, .. } => return Err(Error::parameter("lambdas", "there must be at least one")),
+            Self::Spaced { count, ratio } => {
+                let (max, default) = (problem.lambda_max(), default_ratio(problem));
+                let ratio = ratio.unwrap_or(default);
+                if !(ratio > 0.0 && ratio < 1.0) {
+                    return Err(Error::parameter("ratio", format!("{ratio} must lie between 0 and 1")));
+                }
+                if max == 0.0 {
+                    return Err(Error::Data("λ_max is 0, x = 0 is optimal at every λ: there is no path".into()));
+                }
+                // A hair above λ_max, or rounding lets a weight of 1e-17 in.
+                let max = max * (1.0 + 1e-12);
+                let last = (count - 1).max(1) as f64;
+                (0..*count).map(|at| max * ratio.powf(at as f64 / last)).collect()
+            }
+            Self::Given(given) if given.is_empty() => {
+                return Err(Error::parameter("lambdas", "there must be at least one"));
+            }
+            Self::Given(given) => {
+                let value = |&lambda| problem.clone().with_lambda(lambda).map(|problem| problem.lambda());
+                given.iter().map(value).collect::<Result<Vec<f64>>>()?
+            }
+        };
+        values.sort_by(|a, b| b.total_cmp(a));
+        values.dedup();
+        Ok(values)
+    }
+}
+
+/// With more features than rows a small λ explains everything, and is of no use.
+fn default_ratio(problem: &Problem) -> f64 {
+    if problem.n_rows() < problem.n_features() { 1e-2 } else { 1e-3 }
+}
+
+/// One λ of a path.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// λ.
+    pub lambda: f64,
+    /// How its run ended.
+    pub status: Status,
+    /// The figures of its point.
+    pub certificate: Certificate,
+    /// Epochs of its run.
+    pub epochs: u64,
+    /// Training time of its run.
+    pub seconds: f64,
+    /// The model, in original units.
+    pub model: Model,
+    /// How well it does on the validation data, where there is some.
+    pub test: Option<Metrics>,
+}
+
+/// A path that was gone.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// From the largest λ down.
+    pub steps: Vec<Step>,
+    /// Whether an observer asked to stop: the λ under way and those after it are missing.
+    pub stopped: bool,
+}
+
+/// A path to be: a problem, settings, and who watches.
+///
+/// ```
+/// # use obprox::{Lambdas, Path, Problem, Terms, data::{Dataset, Matrix}, loss::LossKind};
+/// # let matrix = Matrix::from_dense(4, 2, &[1.0, 0.5, -1.0, 0.3, 2.0, -0.2, -1.5, 0.1]);
+/// # let data = Dataset::new(matrix, vec![1.0, -1.0, 1.5, -2.0]);
+/// let problem = Problem::new(data, LossKind::Squared.build(1), &Terms::default())?;
+/// for step in Path::new(&problem).lambdas(Lambdas::Spaced { count: 10, ratio: None }).run()?.steps {
+///     println!("{} {}", step.lambda, step.certificate.nnz);
+/// }
+/// # Ok::<(), obprox::Error>(())
+/// ```
+pub struct Path<'a> {
+    problem: &'a Problem,
+    settings: Settings,
+    lambdas: Lambdas,
+    validation: Option<&'a Dataset>,
+    observer: Option<&'a mut dyn Observer>,
+}
+
+impl<'a> Path<'a> {
+    /// The default path by the default solver; λ of the problem is of no account.
+    pub fn new(problem: &'a Problem) -> Self {
+        Self { problem, settings: Settings::default(), lambdas: Lambdas::default(), validation: None, observer: None }
+    }
+
+    /// How each λ is solved.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Which λ.
+    pub fn lambdas(mut self, lambdas: Lambdas) -> Self {
+        self.lambdas = lambdas;
+        self
+    }
+
+    /// Measures each model on this data.
+    pub fn validate(mut self, data: &'a Dataset) -> Self {
+        self.validation = Some(data);
+        self
+    }
+
+    /// Sets the observer. It hears of every run, one after another: `start` knows its λ, `end` its result.
+    pub fn observe(mut self, observer: &'a mut dyn Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Goes the path.
+    pub fn run(self) -> Result<Steps> {
+        let lambdas = self.lambdas.values(self.problem)?;
+        let validation = self.validation;
+        let mut steps = Vec::with_capacity(lambdas.len());
+        let stopped = walk(self.problem, &self.settings, &lambdas, self.observer, &mut |problem, fit| {
+            steps.push(Step {
+                lambda: problem.lambda(),
+                status: fit.status,
+                certificate: fit.certificate.clone(),
+                epochs: fit.epochs,
+                seconds: fit.seconds,
+                model: fit.model.clone(),
+                test: validation.map(|data| fit.model.evaluate(data)).transpose()?,
+            });
+            Ok(())
+        })?;
+        Ok(Steps { steps, stopped })
+    }
+}
+
+/// Solves at each λ in turn, from the point of the one before, and hands over each result; whether it was stopped before
+/// the last.
+pub(crate) fn walk(
+    problem: &Problem,
+    settings: &Settings,
+    lambdas: &[f64],
+    observer: Option<&mut dyn Observer>,
+    visit: &mut dyn FnMut(&Problem, &Fit) -> Result<()>,
+) -> Result<bool> {
+    let mut listener = Listener { observer, stop: false };
+    let mut point: Option<Point> = None;
+    for &lambda in lambdas {
+        if listener.stop {
+            return Ok(true);
+        }
+        let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
+        let fit = solve(&problem, settings, point.as_ref(), &mut listener)?;
+        if fit.status == Status::Stopped {
+            return Ok(true);
+        }
+        visit(&problem, &fit)?;
+        point = Some(fit.point);
+    }
+    Ok(false)
+}
+
+fn solve(problem: &Problem, settings: &Settings, start: Option<&Point>, listener: &mut Listener) -> Result<Fit> {
+    let mut run = Run::new(problem, settings.clone()).observe(listener);
+    if let Some(start) = start {
+        run = run.start(start);
+    }
+    run.fit()
+}
+
+/// Remembers that the observer asked to stop: a run that converges in the same epoch is not stopped, the path is.
+struct Listener<'a> {
+    observer: Option<&'a mut dyn Observer>,
+    stop: bool,
+}
+
+impl Listener<'_> {
+    fn ask(&mut self, of: impl FnOnce(&mut dyn Observer) -> Control) -> Control {
+        if let Some(observer) = &mut self.observer {
+            self.stop |= of(&mut **observer) == Control::Stop;
+        }
+        if self.stop { Control::Stop } else { Control::Continue }
+    }
+}
+
+impl Observer for Listener<'_> {
+    fn start(&mut self, start: &Start) {
+        if let Some(observer) = &mut self.observer {
+            observer.start(start);
+        }
+    }
+
+    fn step(&mut self, progress: &Progress) -> Control {
+        self.ask(|observer| observer.step(progress))
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) -> Control {
+        self.ask(|observer| observer.epoch(record))
+    }
+
+    fn end(&mut self, fit: &Fit) {
+        if let Some(observer) = &mut self.observer {
+            observer.end(fit);
+        }
+    }
+}
+
+/// The search for a number of features ends here, as a share of λ_max.
+pub const SMALLEST: f64 = 1e-4;
+/// How λ falls while the search looks for a bracket.
+const FALL: f64 = 0.7;
+/// The search ends when its bracket is narrower than this, relatively.
+const NARROW: f64 = 1e-3;
+
+/// What the search for a number of features found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The smallest λ that was tried and left at most as many features as were asked for.
+    pub lambda: f64,
+    /// The features its model uses.
+    pub features: usize,
+    /// The fit at that λ.
+    pub fit: Fit,
+    /// How many λ were tried.
+    pub tried: usize,
+}
+
+/// Searches the model with at most `most` features: λ falls from λ_max until more are used (or [`SMALLEST`]·λ_max is
+/// reached), then the bracket is halved on a logarithmic scale until it is narrow: of all models with so few features the
+/// one at the smallest λ is shrunk the least. Every fit starts from the sparsest side of the bracket.
+///
+/// How many features are used does not fall with λ alone (a feature may leave as λ falls), so no search can promise the
+/// smallest λ of all; this one returns the smallest it tried, and tries the same each time. A feature counts once,
+/// whatever the number of classes it is used for. Where an observer stops the search, the fit's status is
+/// [`Status::Stopped`] and the model is the best so far.
+pub fn at_most(
+    problem: &Problem,
+    most: usize,
+    settings: &Settings,
+    observer: Option<&mut dyn Observer>,
+) -> Result<Found> {
+    let max = problem.lambda_max();
+    let mut listener = Listener { observer, stop: false };
+    let mut tried = 0;
+    let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<(Found, bool)> {
+        let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
+        let fit = solve(&problem, settings, start, &mut listener)?;
+        tried += 1;
+        Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
+    };
+
+    // ---- λ_max, or above it: rounding lets a feature in at λ_max itself, and so does what unpenalised ones explain ----
+    let (mut best, mut stop) = try_at(max, None)?;
+    for above in [1.0 + 1e-9, 2.0, 16.0, 1024.0, 1e6] {
+        if best.features <= most || stop {
+            break;
+        }
+        (best, stop) = try_at(max * above, None)?;
+    }
+    if best.features > most && !stop {
+        let message =
+            format!("{most} cannot be reached: {} features are used at any λ, since theirs is 0", best.features);
+        return Err(Error::parameter("nnz", message));
+    }
+
+    // ---- down until there are too many, then halving the bracket -----------------------------------------------------
+    let mut below: Option<f64> = None;
+    while !stop && most > 0 {
+        let next = match below {
+            None if best.lambda <= SMALLEST * max => break,
+            None => (best.lambda * FALL).max(SMALLEST * max),
+            Some(below) if best.lambda <= below * (1.0 + NARROW) => break,
+            Some(below) => (best.lambda * below).sqrt(),
+        };
+        let tried;
+        (tried, stop) = try_at(next, Some(&best.fit.point))?;
+        match (tried.fit.status, tried.features > most) {
+            (Status::Stopped, _) => {}
+            (_, true) => below = Some(tried.lambda),
+            (_, false) => best = tried,
+        }
+    }
+    best.tried = tried;
+    if stop {
+        best.fit.status = Status::Stopped;
+    }
+    Ok(best)
+}
+
+/// The features that any block of a model uses.
+fn features(model: &Model) -> usize {
+    match &model.blocks[..] {
+        [block] => block.indices.len(),
+        blocks => {
+            let mut all: Vec<u32> = blocks.iter().flat_map(|block| block.indices.iter().copied()).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.len()
+        }
+    }
+}
