@@ -21,7 +21,7 @@ use bytemuck::Zeroable;
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::{Gathered, Matrix};
 use crate::huge::Huge;
-use crate::method::{Clock, Rule};
+use crate::method::{Clock, Rule, Touches};
 use crate::pass;
 use crate::penalty::{L1, Penalty, Term};
 use crate::prefetch::{AHEAD, prefetch};
@@ -285,21 +285,36 @@ impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
     }
 
     /// Gives each coordinate of the batch its gradient.
-    #[inline(never)]
     fn touch(&mut self, now: &Clock) {
         let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
-        let (width, coords) = (problem.outputs(), &mut coords[..]);
-        let Work { features, weights, gradient, pulls, .. } = work;
+        let width = problem.outputs();
+        rule.touch_all(Batch { penalty: &*penalty, coords: &mut coords[..], work: &*work, width, now });
+        for (output, coord) in intercept.iter_mut().enumerate() {
+            let gradient = work.pulls.iter().skip(output).step_by(width).sum();
+            rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
+        }
+    }
+}
+
+/// The coordinates of a batch, about to be given their gradients.
+struct Batch<'a, C, P> {
+    penalty: &'a P,
+    coords: &'a mut [C],
+    work: &'a Work,
+    width: usize,
+    now: &'a Clock,
+}
+
+impl<C, P: Penalty> Touches<C> for Batch<'_, C, P> {
+    #[inline(never)]
+    fn run<R: Rule<Coord = C>>(self, rule: R) {
+        let Self { penalty, coords, work: Work { features, weights, gradient, .. }, width, now } = self;
         for_each_coord(features, width, |at, coord, feature| {
             if let Some(&ahead) = features.get(at + AHEAD) {
                 prefetch(coords, ahead as usize * width);
             }
             rule.touch(&mut coords[coord], weights[at], gradient[at], penalty.term(feature), now);
         });
-        for (output, coord) in intercept.iter_mut().enumerate() {
-            let gradient = pulls.iter().skip(output).step_by(width).sum();
-            rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
-        }
     }
 }
 

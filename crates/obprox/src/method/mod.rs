@@ -45,7 +45,7 @@ impl Clock {
 }
 
 /// A method: the rule for one coordinate.
-pub trait Rule: Send + Sync {
+pub trait Rule: Copy + Send + Sync {
     /// What the method keeps for each coordinate. All bits zero is the coordinate at zero at the start of a run.
     type Coord: Pod + Send + Sync;
 
@@ -70,4 +70,17 @@ pub trait Rule: Send + Sync {
 
     /// Which kind of step comes next.
     fn enter(&mut self, _phase: Phase) {}
+
+    /// Runs the touches of a batch. A rule of several kinds of steps runs them with the rule of the kind at hand, so
+    /// that the choice is made once a batch and not once a coordinate.
+    #[inline]
+    fn touch_all(&self, touches: impl Touches<Self::Coord>) {
+        touches.run(*self);
+    }
+}
+
+/// The touches of a batch, for a rule yet to be named.
+pub trait Touches<C> {
+    /// Touches every coordinate of the batch.
+    fn run<R: Rule<Coord = C>>(self, rule: R);
 }

@@ -5,7 +5,7 @@
 //! Parameters: N_P, N_O and the step sizes α. Citation: the paper's Algorithms 1 and 4.
 
 use super::prox_sg::{Lazy, ProxSg};
-use super::{Clock, Orthant, Rule};
+use super::{Clock, Orthant, Rule, Touches};
 use crate::penalty::Term;
 use crate::switch::Phase;
 
@@ -43,5 +43,12 @@ impl Rule for ObproxSg {
 
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
+    }
+
+    fn touch_all(&self, touches: impl Touches<Lazy>) {
+        match self.phase {
+            Phase::Orthant => touches.run(Orthant),
+            _ => touches.run(ProxSg),
+        }
     }
 }
