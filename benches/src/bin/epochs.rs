@@ -57,19 +57,23 @@ fn main() {
     for file in std::env::args().skip(1) {
         let data = read(&file, &ReadOptions::default()).expect("a readable file");
         let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).expect("two classes");
-        let bare = best(&(0..9).map(|_| bare(&problem).0).collect::<Vec<_>>());
-        let ratio = |seconds: f64| format!("{:.2} ms = {:.2}×", 1e3 * seconds, seconds / bare);
-        let all = |method| ratio(best(&epoch(&problem, method, 10)[1..]));
-        let plus = epoch(&problem, Method::ObproxSgPlus, 30);
+        // In turn, round after round, the best of each: a neighbour's burst then hits all alike, or none.
+        let methods = [Method::ProxSg, Method::ObproxSg, Method::Rda, Method::ProxSvrg];
+        let (mut bare_best, mut bests, mut plus_best) = (f64::INFINITY, [f64::INFINITY; 4], f64::INFINITY);
+        for _ in 0..6 {
+            bare_best = (0..5).map(|_| bare(&problem).0).fold(bare_best, f64::min);
+            for (best_so_far, method) in bests.iter_mut().zip(methods) {
+                *best_so_far = best(&epoch(&problem, method, 10)[1..]).min(*best_so_far);
+            }
+            plus_best = best(&epoch(&problem, Method::ObproxSgPlus, 30)[20..]).min(plus_best);
+        }
+        let ratio = |seconds: f64| format!("{:.2} ms = {:.2}×", 1e3 * seconds, seconds / bare_best);
+        let [prox_sg, obproxsg, rda, prox_svrg] = bests.map(ratio);
         println!(
-            "| {} | {:.2} ms | {} | {} | {} | {} | {} |",
+            "| {} | {:.2} ms | {prox_sg} | {obproxsg} | {rda} | {prox_svrg} | {} |",
             file.rsplit('/').next().unwrap_or(&file),
-            1e3 * bare,
-            all(Method::ProxSg),
-            all(Method::ObproxSg),
-            all(Method::Rda),
-            all(Method::ProxSvrg),
-            ratio(best(&plus[20..]))
+            1e3 * bare_best,
+            ratio(plus_best)
         );
     }
 }

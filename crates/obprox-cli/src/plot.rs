@@ -175,7 +175,8 @@ fn axis(svg: &mut String, panel: &Panel, x: f64, anchor: &str, colour: &str) {
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
     let step = step.unwrap_or(10.0 * power);
-    let mut number = (panel.low / step).ceil();
+    // The sum turns −0, which a panel that starts just below zero rounds up to, into 0.
+    let mut number = (panel.low / step).ceil() + 0.0;
     while number * step <= panel.high {
         text(svg, x, panel.y(number * step) + 4.0, anchor, colour, &trimmed(number * step));
         number += 1.0;

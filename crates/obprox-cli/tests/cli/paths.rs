@@ -134,3 +134,12 @@ fn fit_finds_so_many_features() {
         assert!(model["indices"].as_array().unwrap().len() <= most);
     }
 }
+
+#[test]
+fn the_plot_starts_its_axes_at_zero_and_not_below() {
+    let shop = Workshop::with_data();
+    shop.ok("path train.svm --test train.svm --lambdas 8 --plot path.svg --quiet");
+    let svg = shop.read("path.svg");
+    assert!(svg.contains(">nonzeros</text>") && svg.contains("test accuracy"), "{svg}");
+    assert!(svg.contains(">0</text>") && !svg.contains(">-0</text>"));
+}
