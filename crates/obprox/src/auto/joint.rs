@@ -6,6 +6,7 @@
 use super::Auto;
 use super::columns::RowLists;
 use super::quadratic::Quadratic;
+use super::search::search;
 use crate::pass;
 use crate::penalty::{ElasticNet, L1, Term};
 
@@ -86,29 +87,20 @@ impl Auto<'_> {
             }
             self.steps += 1;
             let before = value(&self.margins, &x);
-            let mut size = 1.0;
-            let accepted = (0..30).find_map(|_| {
-                let along = |x: &f64, z: &f64| if size == 1.0 { *z } else { x + size * (z - x) };
-                let trial: Vec<f64> = x.iter().zip(&z).map(|(x, z)| along(x, z)).collect();
-                let margins: Vec<f64> = self.margins.iter().zip(&shift).map(|(m, shift)| m + size * shift).collect();
-                // As for one output: rounding may hide the gain of the last whole steps.
-                let rounding = if size == 1.0 { 4.0 * f64::EPSILON * before.abs() } else { 0.0 };
-                let falls = value(&margins, &trial) <= before + 1e-4 * size * expected + rounding;
-                size *= if falls { 1.0 } else { 0.5 };
-                falls.then_some((trial, margins))
-            });
-            let Some((trial, margins)) = accepted else {
+            let taken = search(before, expected, (&x, &z), (&self.margins, &shift), value);
+            let Some(step) = taken else {
                 self.damping = (self.damping * 100.0).min(1.0);
                 break;
             };
-            for (at, &value) in trial.iter().enumerate() {
+            for (at, &value) in step.x.iter().enumerate() {
                 match place_of(at) {
                     Ok(place) => self.point.weights[place] = value,
                     Err(k) => self.point.intercept[k] = value,
                 }
             }
-            self.margins = margins;
-            self.damping = if size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
+            self.margins = step.margins;
+            self.damping =
+                if step.size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
             moved = true;
         }
         moved

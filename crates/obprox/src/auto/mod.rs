@@ -19,6 +19,7 @@ mod columns;
 mod descent;
 mod joint;
 mod quadratic;
+mod search;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use rayon::prelude::*;
 use self::columns::{Columns, RowLists};
 use self::descent::Descent;
 use self::quadratic::Quadratic;
+use self::search::search;
 use crate::certificate::{Certificate, certify_at};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing};
@@ -252,7 +254,7 @@ impl<'a> Auto<'a> {
             };
 
             // ---- the step --------------------------------------------------------------------------------------
-            let mut shift = vec![0.0; n_rows];
+            let mut shift = vec![0.0; n_rows * outputs];
             let mut expected = 0.0;
             for place in 0..x.len() {
                 let delta = z[place] - x[place];
@@ -261,59 +263,40 @@ impl<'a> Auto<'a> {
                 }
                 expected += u[place] * delta + terms[place].l1 * (z[place].abs() - x[place].abs());
                 if place == features.len() {
-                    shift.iter_mut().for_each(|shift| *shift += delta);
+                    shift.iter_mut().skip(output).step_by(outputs).for_each(|shift| *shift += delta);
                 } else {
-                    columns.for_each(place, |row, value| shift[row] += value * delta);
+                    columns.for_each(place, |row, value| shift[row * outputs + output] += value * delta);
                 }
             }
             if objective.is_nan() {
-                objective = self.objective(&self.margins, features, output, &x, &terms);
+                objective = self.objective(&self.margins, features, &x, &terms);
             }
             if expected >= 0.0 || expected.is_nan() {
                 break;
             }
-            let mut size = 1.0;
-            let mut accepted = false;
-            for _ in 0..30 {
-                let between = |(x, z): (&f64, &f64)| if size == 1.0 { *z } else { x + size * (z - x) };
-                let trial: Vec<f64> = x.iter().zip(&z).map(between).collect();
-                let mut margins = self.margins.clone();
-                margins
-                    .iter_mut()
-                    .skip(output)
-                    .step_by(outputs)
-                    .zip(&shift)
-                    .for_each(|(margin, shift)| *margin += size * shift);
-                let value = self.objective(&margins, features, output, &trial, &terms);
-                // A whole step whose gain rounding hides is taken: at the end Newton is right and F can no longer tell.
-                let rounding = if size == 1.0 { 4.0 * f64::EPSILON * objective.abs() } else { 0.0 };
-                if value <= objective + 1e-4 * size * expected + rounding {
-                    accepted = true;
-                    objective = value;
-                    self.margins = margins;
-                    for (place, &feature) in features.iter().enumerate() {
-                        self.point.weights[feature as usize * outputs + output] = trial[place];
-                    }
-                    if problem.has_intercept() {
-                        self.point.intercept[output] = trial[features.len()];
-                    }
-                    break;
-                }
-                size *= 0.5;
-            }
+            let value = |margins: &[f64], x: &[f64]| self.objective(margins, features, x, &terms);
+            let taken = search(objective, expected, (&x, &z), (&self.margins, &shift), value);
+            let size = taken.as_ref().map_or(0.0, |step| step.size);
             self.steps += 1;
             let was_careful = self.careful;
             self.careful = size < 1.0 && can_be_careful;
-            if !accepted && self.careful && !was_careful {
-                continue;
-            }
-            if !accepted {
+            let Some(step) = taken else {
+                if self.careful && !was_careful {
+                    continue;
+                }
                 // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next
                 // round.
                 self.damping = (self.damping * 100.0).min(1.0);
                 break;
-            }
+            };
             moved = true;
+            (objective, self.margins) = (step.objective, step.margins);
+            for (place, &feature) in features.iter().enumerate() {
+                self.point.weights[feature as usize * outputs + output] = step.x[place];
+            }
+            if problem.has_intercept() {
+                self.point.intercept[output] = step.x[features.len()];
+            }
             // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
             // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
             self.damping = match size {
@@ -353,7 +336,7 @@ impl<'a> Auto<'a> {
     }
 
     /// F with the coordinates of one output of the working set as given; what is constant there is left out.
-    fn objective(&self, margins: &[f64], features: &[u32], _output: usize, x: &[f64], terms: &[ElasticNet]) -> f64 {
+    fn objective(&self, margins: &[f64], features: &[u32], x: &[f64], terms: &[ElasticNet]) -> f64 {
         let penalty: f64 = (0..features.len()).map(|place| terms[place].value(x[place])).sum();
         pass::mean_loss(self.problem, margins) + penalty
     }
