@@ -11,8 +11,6 @@ use crate::prefetch::prefetch_range;
 pub trait Value: Copy + Send + Sync + 'static {
     /// An array of this type.
     type Array: Send + Sync + Clone + std::fmt::Debug;
-    /// The entry at `position` as a number.
-    fn get(array: &Self::Array, position: usize) -> f64;
     /// The entries of a range, as numbers: a slice for the compiler to walk without bounds checks.
     fn iter(array: &Self::Array, range: Range<usize>) -> impl Iterator<Item = f64>;
     /// The entries at the given positions.
@@ -28,10 +26,6 @@ pub struct One;
 impl Value for One {
     type Array = ();
 
-    fn get(_: &(), _: usize) -> f64 {
-        1.0
-    }
-
     fn iter(_: &(), range: Range<usize>) -> impl Iterator<Item = f64> {
         range.map(|_| 1.0)
     }
@@ -45,11 +39,6 @@ macro_rules! stored {
     ($($type:ty),*) => {$(
         impl Value for $type {
             type Array = Buffer<$type>;
-
-            #[inline]
-            fn get(array: &Buffer<$type>, position: usize) -> f64 {
-                f64::from(array[position])
-            }
 
             #[inline]
             fn iter(array: &Buffer<$type>, range: Range<usize>) -> impl Iterator<Item = f64> {
