@@ -7,7 +7,6 @@ use obprox::output::write_whole;
 use obprox::{Fit, Method, Problem, Run, Status};
 use serde::Serialize;
 
-use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
@@ -97,18 +96,9 @@ impl Compare {
         }
         let settings: Vec<_> = methods.iter().map(|&method| self.method.settings(method)).collect::<Result<_, _>>()?;
         self.method.check(&self.problem, self.test.is_some())?;
-        input::check_one_stdin(&[
-            Some(&self.data),
-            self.test.as_deref(),
-            self.problem.weights.as_deref(),
-            self.problem.feature_weights.as_deref(),
-        ])?;
         let output = self.output.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
-        if let Some((path, _)) = output {
-            check_file("--output", path)?;
-            check_distinct(&[("DATA", Some(&self.data)), ("--output", Some(path))])?;
-            check_distinct(&[("--test", self.test.as_deref()), ("--output", Some(path))])?;
-        }
+        let writes = [("--output", self.output.as_deref())];
+        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
         self.reading.start_threads()?;
         interrupt::listen()?;
 

@@ -1,6 +1,6 @@
 //! `obprox cv`: the λ that predicts best, and the model at it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use obprox::cv::{Rule, Scores, Validated};
@@ -8,7 +8,7 @@ use obprox::loss::Task;
 use obprox::output::write_whole;
 use obprox::{CrossValidation, Fit, Lambda, Problem, Run, Settings, Status};
 
-use crate::destination::{Destination, check_distinct, check_file};
+use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::flags::{DataFlags, PathFlags, ProblemFlags, whole};
 use crate::input::{self, shown};
@@ -195,25 +195,9 @@ impl Cv {
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
-        let out = out.and_then(|out| if let Destination::File(path) = out { Some(path.as_path()) } else { None });
-        let reads = [
-            ("DATA", Some(self.data.as_path())),
-            ("--test", self.test.as_deref()),
-            ("--weights", self.problem.weights.as_deref()),
-            ("--feature-weights", self.problem.feature_weights.as_deref()),
-        ];
-        input::check_one_stdin(&reads.map(|(_, path)| path))?;
-        let writes: [(&str, Option<&Path>); 3] =
-            [("--out", out), ("--scores", self.scores.as_deref()), ("--log", self.log.as_deref())];
-        for (flag, path) in writes {
-            if let Some(path) = path {
-                check_file(flag, path)?;
-            }
-        }
-        for read in reads {
-            check_distinct(&[read, writes[0], writes[1], writes[2]])?;
-        }
-        Ok(())
+        let out = out.and_then(Destination::file);
+        let writes = [("--out", out), ("--scores", self.scores.as_deref()), ("--log", self.log.as_deref())];
+        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)
     }
 
     fn refit(&self, problem: &Problem, settings: &Settings, log: Option<&mut Log>) -> Result<Fit, Failure> {

@@ -23,6 +23,16 @@ impl From<std::ffi::OsString> for Destination {
     }
 }
 
+impl Destination {
+    /// The file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stdout => None,
+        }
+    }
+}
+
 /// Whether a file could be written at `path`; leaves nothing behind.
 pub fn check_file(flag: &str, path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {

@@ -9,7 +9,7 @@ use obprox::metrics::Metrics;
 use obprox::path::{Found, at_most};
 use obprox::{Lambda, Method, Model, Observer, Problem, Run, Settings, Start, Status};
 
-use crate::destination::{Destination, check_directory, check_distinct, check_file};
+use crate::destination::{Destination, check_directory};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, parse_solver, solver_names, whole};
 use crate::input::{self, shown};
@@ -209,26 +209,12 @@ impl Fit {
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
-        let out = out.and_then(|out| if let Destination::File(path) = out { Some(path.as_path()) } else { None });
-        let reads = [
-            ("DATA", Some(self.data.as_path())),
-            ("--test", self.test.as_deref()),
-            ("--weights", self.problem.weights.as_deref()),
-            ("--feature-weights", self.problem.feature_weights.as_deref()),
-        ];
-        input::check_one_stdin(&reads.map(|(_, path)| path))?;
-        for (flag, path) in [("--out", out), ("--log", self.log.as_deref())] {
-            if let Some(path) = path {
-                check_file(flag, path)?;
-            }
+        let writes = [("--out", out.and_then(Destination::file)), ("--log", self.log.as_deref())];
+        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
+        match &self.checkpoint {
+            Some(directory) => check_directory("--checkpoint", directory),
+            None => Ok(()),
         }
-        if let Some(directory) = &self.checkpoint {
-            check_directory("--checkpoint", directory)?;
-        }
-        for read in reads {
-            check_distinct(&[read, ("--out", out), ("--log", self.log.as_deref())])?;
-        }
-        Ok(())
     }
 
     fn origin(&self, threads: usize) -> Origin {

@@ -5,6 +5,7 @@ use std::path::Path;
 use obprox::data::{Dataset, Label, read};
 use obprox::{Lambda, Model, Problem};
 
+use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, ProblemFlags};
 use crate::watch;
@@ -14,12 +15,33 @@ pub fn shown(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".into() } else { path.display().to_string() }
 }
 
-/// Standard input can be read once.
-pub fn check_one_stdin(paths: &[Option<&Path>]) -> Result<(), Failure> {
-    match paths.iter().flatten().filter(|path| path.as_os_str() == "-").count() {
-        0 | 1 => Ok(()),
-        _ => Err(Failure::input("-: standard input can be given for one file only")),
+/// The files of a run that trains: standard input is read once at most, every output can be written, and none of them
+/// is an input or another output.
+pub fn check_paths(
+    data: &Path,
+    test: Option<&Path>,
+    problem: &ProblemFlags,
+    writes: &[(&str, Option<&Path>)],
+) -> Result<(), Failure> {
+    let reads = [
+        ("DATA", Some(data)),
+        ("--test", test),
+        ("--weights", problem.weights.as_deref()),
+        ("--feature-weights", problem.feature_weights.as_deref()),
+    ];
+    if reads.iter().filter_map(|(_, path)| *path).filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Failure::input("-: standard input can be given for one file only"));
     }
+    for (flag, path) in writes {
+        if let Some(path) = path {
+            check_file(flag, path)?;
+        }
+    }
+    // One input at a time: two inputs may well be the same file.
+    for read in reads {
+        check_distinct(&[&[read], writes].concat())?;
+    }
+    Ok(())
 }
 
 /// Reads a data set, with a sign of life on a terminal.

@@ -9,7 +9,6 @@ use obprox::path::{Step, Steps};
 use obprox::{Block, Lambda, Problem, Status};
 use serde::Serialize;
 
-use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, PathFlags, ProblemFlags};
 use crate::input::{self, shown};
@@ -160,28 +159,13 @@ impl PathCommand {
     }
 
     fn check_paths(&self) -> Result<(), Failure> {
-        let reads = [
-            ("DATA", Some(self.data.as_path())),
-            ("--test", self.test.as_deref()),
-            ("--weights", self.problem.weights.as_deref()),
-            ("--feature-weights", self.problem.feature_weights.as_deref()),
-        ];
-        input::check_one_stdin(&reads.map(|(_, path)| path))?;
         if let Some(path) = &self.plot
             && path.extension().is_none_or(|ending| ending != "svg")
         {
             return Err(Failure::input(format!("--plot {}: the name must end in .svg", path.display())));
         }
         let writes = [("--out", self.out.as_deref()), ("--plot", self.plot.as_deref())];
-        for (flag, path) in writes {
-            if let Some(path) = path {
-                check_file(flag, path)?;
-            }
-        }
-        for read in reads {
-            check_distinct(&[read, writes[0], writes[1]])?;
-        }
-        Ok(())
+        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)
     }
 
     fn write(

@@ -207,3 +207,20 @@ fn flags_without_meaning_for_the_solver_are_noted_and_passed_over() {
     shop.ok("fit train.svm --solver prox-sg --epochs 2 --out without.json");
     assert_eq!(shop.read("with.json"), shop.read("without.json"));
 }
+
+#[test]
+fn no_input_is_ever_overwritten() {
+    let shop = Workshop::with_data();
+    shop.write("weights.txt", "1\n".repeat(120));
+    for line in [
+        "fit train.svm --weights weights.txt --out weights.txt",
+        "cv train.svm --weights weights.txt --scores weights.txt",
+        "path train.svm --weights weights.txt --out weights.csv --plot weights.csv",
+        "compare train.svm --weights weights.csv --output weights.csv",
+    ] {
+        shop.write("weights.csv", "1\n".repeat(120));
+        let output = shop.run(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(shop.read("weights.txt").starts_with("1\n") && shop.read("weights.csv").starts_with("1\n"), "{line}");
+    }
+}
