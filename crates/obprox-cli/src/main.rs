@@ -13,6 +13,7 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
+mod paper;
 mod path;
 mod plot;
 mod predict;
@@ -39,6 +40,7 @@ Examples:
   obprox path train.svm --test test.svm --plot path.svg
   obprox cv train.svm --out model.json
   obprox data inspect train.svm
+  obprox paper convex --data data
   obprox help fit                    every flag of a subcommand";
 
 #[derive(Subcommand)]
@@ -55,8 +57,10 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
-    /// Look at data files, convert and generate them
+    /// Look at data files, convert, generate and download them
     Data(data::Data),
+    /// The paper's experiments, beside the paper's figures
+    Paper(paper::Paper),
     /// Print a completion script for your shell
     Completions(completions::Completions),
 }
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Command::Path(path) => path.run(),
         Command::Cv(cv) => cv.run(),
         Command::Data(data) => data.run(),
+        Command::Paper(paper) => paper.run(),
         Command::Completions(completions) => completions.run(),
     });
     match outcome {
