@@ -96,19 +96,20 @@ impl Convex {
         self.check(&found, &missing)?;
         check_directory("--out", &self.out)?;
         interrupt::listen()?;
-        let store = Store::open(&self.out)?;
+        let store = Store::new(&self.out);
         let recipe = Recipe { seeds: self.seeds.unwrap_or(experiments().recipe.seeds), ..experiments().recipe.clone() };
 
         // ---- the parts ---------------------------------------------------------------------------------------
         let done = self.run_parts(&found, &store, &recipe);
-        let page = Page::write(&store)?;
+        // A failure must not lose the page of what was done before it.
+        let page = if store.exists() { Some(Page::write(&store)?) } else { None };
         let done = done?;
 
         // ---- what a person sees ------------------------------------------------------------------------------
         if !done {
             show::note("interrupted: what was done is kept; the same command again goes on from there", self.quiet);
         }
-        if !self.quiet {
+        if let Some(page) = page.filter(|_| !self.quiet) {
             show::print(&page.terminal())?;
             show::print(&format!("\npage, figures and plots written to {}\n", self.out.display()))?;
         }
@@ -176,7 +177,7 @@ impl Convex {
         }
         let (problem, whole) = found.problem(share, self.quiet)?;
         let mut record = kept.unwrap_or_else(|| Record::fresh(found, &problem, whole, share, recipe));
-        trial::complete(&mut record, &path, &problem, recipe, self.quiet)
+        trial::complete(&mut record, store, &problem, recipe, self.quiet)
     }
 
     fn switching(&self, found: &[Found], store: &Store) -> Result<bool, Failure> {

@@ -177,6 +177,7 @@ fn power_iteration(matrix: &[f64], n: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::experiments::{Kind, PlantedRecipe};
 
     #[test]
     fn eigenvalues_of_a_known_matrix() {
@@ -197,5 +198,33 @@ mod tests {
             curve.slope
         );
         assert!((fitted_slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]) - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_theorem_holds_on_a_small_problem() {
+        let rate = Rate {
+            planted: PlantedRecipe {
+                rows: 200,
+                columns: 8,
+                per_row: 8.0,
+                support: 4,
+                noise: 1.0,
+                skew: 0.0,
+                entries: Kind::Normal,
+            },
+            lambda: 0.05,
+            steps: vec![0.04, 0.01],
+            batch: 20,
+            epochs: 120,
+            seeds: 3,
+        };
+        let measured = rate.run(true).unwrap().unwrap();
+        assert!(0.0 < measured.convexity && measured.convexity <= measured.smoothness);
+        for curve in &measured.curves {
+            assert_eq!(curve.excess.len(), 121);
+            assert!(curve.slope >= curve.step * measured.convexity, "{} {}", curve.step, curve.slope);
+        }
+        assert!(measured.curves[1].floor < 0.5 * measured.curves[0].floor);
+        assert!((0.5..1.5).contains(&measured.floor_power()), "{}", measured.floor_power());
     }
 }

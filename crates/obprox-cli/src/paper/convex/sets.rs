@@ -47,7 +47,10 @@ pub fn beside(path: &Path) -> Result<Found, Failure> {
              file needs another name"
         )));
     }
-    Ok(Found { name, path: path.to_owned(), set: None })
+    match std::fs::File::open(path) {
+        Ok(_) => Ok(Found { name, path: path.to_owned(), set: None }),
+        Err(error) => Err(Failure::input(format!("--also {}: cannot read: {error}", path.display()))),
+    }
 }
 
 fn is_file_of(set: &Set, stem: &str) -> bool {
@@ -146,7 +149,8 @@ mod tests {
         assert_eq!(named("HIGGS.xz"), Some("higgs"));
         assert_eq!(named("real-sim"), Some("real-sim"));
         assert_eq!([named("a9a.t"), named("higgs_subset.csv"), named("news20.t.bz2")], [None; 3]);
-        assert!(beside(Path::new("dir/a9a.xz")).is_err() && beside(Path::new("dir/a9a_short.xz")).is_ok());
+        let said = |path: &str| format!("{:?}", beside(Path::new(path)).err());
+        assert!(said("dir/a9a.xz").contains("the paper's a9a") && said("dir/a9a_short.xz").contains("cannot read"));
     }
 
     #[test]

@@ -24,10 +24,14 @@ struct Kept<T> {
 }
 
 impl Store {
-    /// Makes the directory where there is none.
-    pub fn open(directory: &Path) -> Result<Self, Failure> {
-        std::fs::create_dir_all(directory).map_err(Error::writing(directory))?;
-        Ok(Self { directory: directory.to_owned() })
+    /// A directory that need not exist: it is made when there is something to keep.
+    pub fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    /// Whether anything was kept.
+    pub fn exists(&self) -> bool {
+        self.directory.is_dir()
     }
 
     /// A file in the directory.
@@ -54,6 +58,11 @@ impl Store {
         Ok(records)
     }
 
+    /// Keeps the results of a data set.
+    pub fn keep_record(&self, record: &Record) -> Result<(), Failure> {
+        self.write(&self.of_set(&record.name), record)
+    }
+
     /// The results of a sweep, where they are of these settings.
     pub fn kept<T: DeserializeOwned>(&self, name: &str, settings: &impl Serialize) -> Result<Option<T>, Failure> {
         let path = self.path(&format!("{name}.json"));
@@ -69,8 +78,13 @@ impl Store {
     /// Keeps the results of a sweep.
     pub fn save(&self, name: &str, settings: &impl Serialize, results: &impl Serialize) -> Result<(), Failure> {
         let kept = Kept { settings: value(settings), results: value(results) };
-        let text = serde_json::to_string_pretty(&kept).expect("figures are plain data");
-        Ok(write_whole(&self.path(&format!("{name}.json")), |out| writeln!(out, "{text}"))?)
+        self.write(&self.path(&format!("{name}.json")), &kept)
+    }
+
+    fn write(&self, path: &Path, results: &impl Serialize) -> Result<(), Failure> {
+        std::fs::create_dir_all(&self.directory).map_err(Error::writing(&self.directory))?;
+        let text = serde_json::to_string_pretty(results).expect("figures are plain data");
+        Ok(write_whole(path, |out| writeln!(out, "{text}"))?)
     }
 
     /// Runs a sweep unless its results are there, and keeps them; false where Ctrl-C came first.

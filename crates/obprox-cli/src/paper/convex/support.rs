@@ -100,3 +100,41 @@ pub fn table(support: &Support, found: &[Identified]) -> String {
         markdown(grid(header, rows))
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::experiments::{Kind, PlantedRecipe};
+
+    #[test]
+    fn orthant_steps_raise_precision_at_equal_budgets() {
+        let support = Support {
+            planted: PlantedRecipe {
+                rows: 1000,
+                columns: 200,
+                per_row: 30.0,
+                support: 8,
+                noise: 0.5,
+                skew: 0.0,
+                entries: Kind::Normal,
+            },
+            lambdas: vec![0.1],
+            budgets: vec![4, 10],
+            step: 0.1,
+            seeds: 2,
+        };
+        let found = support.run(true).unwrap().unwrap();
+        assert_eq!(found.len(), 3 * 2 + 1);
+        let precision = |method, budget| {
+            let one = found.iter().find(|one| (one.method, one.budget) == (method, budget));
+            one.unwrap().overlap.precision
+        };
+        for budget in [4, 10] {
+            assert!(precision(Method::ObproxSgPlus, budget) > precision(Method::ProxSg, budget));
+        }
+        // The first five epochs of OBProx-SG are Prox-SG's.
+        assert_eq!(precision(Method::ObproxSg, 4), precision(Method::ProxSg, 4));
+        let text = table(&support, &found);
+        assert_eq!(text.lines().filter(|line| line.contains("OBProx-SG+")).count(), 1, "{text}");
+    }
+}

@@ -119,3 +119,53 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
         seen
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::experiments::{Kind, PlantedRecipe};
+
+    fn small() -> Switching {
+        Switching {
+            sets: Vec::new(),
+            prox: vec![1, 4],
+            orthant: vec![Rounds(Some(1)), Rounds(Some(4)), Rounds(None)],
+            epochs: 20,
+            planted: PlantedRecipe {
+                rows: 400,
+                columns: 60,
+                per_row: 12.0,
+                support: 6,
+                noise: 0.5,
+                skew: 0.0,
+                entries: Kind::Normal,
+            },
+        }
+    }
+
+    #[test]
+    fn runs_end_with_orthant_steps() {
+        let sweep = small();
+        assert_eq!(sweep.whole_cycles(4, Rounds(Some(4))), 16);
+        assert_eq!(sweep.whole_cycles(4, Rounds(Some(1))), 20);
+        assert_eq!(sweep.whole_cycles(4, Rounds(None)), 20);
+    }
+
+    #[test]
+    fn more_orthant_steps_leave_fewer_weights() {
+        let sweep = small();
+        let swept = sweep.sweep("planted", &sweep.problem().unwrap(), true).unwrap().unwrap();
+        assert_eq!(swept.cells.len(), 6);
+        let density = |prox, orthant| {
+            let cell = swept.cells.iter().find(|cell| (cell.prox, cell.orthant) == (prox, orthant));
+            cell.unwrap().density
+        };
+        for prox in [1, 4] {
+            assert!(density(prox, None) <= density(prox, Some(4)) && density(prox, Some(4)) <= density(prox, Some(1)));
+        }
+        assert!(swept.cells.iter().all(|cell| cell.distance >= -1e-6));
+        // A grid has a line for each N_P and a column for each N_O.
+        let text = swept.table(|cell| format!("{}/{}", cell.prox, Rounds(cell.orthant)));
+        assert!(text.contains("| N_P = 4 |       4/1 |       4/4 |       4/∞ |"), "{text}");
+    }
+}

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use obprox::output::write_whole;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::{Certificate, Error, Fit, Method, Problem, Settings, Status};
 use serde::{Deserialize, Serialize};
 
 use super::sets::{Found, Share};
+use super::store::Store;
 use crate::failure::Failure;
 use crate::paper::attempt::attempt;
 use crate::paper::experiments::Recipe;
@@ -137,17 +137,12 @@ impl Record {
     pub fn is_done(&self, recipe: &Recipe) -> bool {
         self.optimum.is_some() && Method::PAPER.iter().all(|&method| self.of(method).count() as u64 >= recipe.seeds)
     }
-
-    fn save(&self, path: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(self).expect("figures are plain data");
-        Ok(write_whole(path, |out| writeln!(out, "{text}"))?)
-    }
 }
 
 /// Runs what a record lacks and keeps it after every run; false where Ctrl-C came first.
 pub fn complete(
     record: &mut Record,
-    path: &Path,
+    store: &Store,
     problem: &Problem,
     recipe: &Recipe,
     quiet: bool,
@@ -157,7 +152,7 @@ pub fn complete(
         let settings = Settings { tolerance: recipe.tolerance, ..Settings::default() };
         let Some(fit) = attempt(problem, settings, name("auto"), quiet)? else { return Ok(false) };
         record.optimum = Some(Outcome::new(Method::Auto, 0, None, &fit));
-        record.save(path)?;
+        store.keep_record(record)?;
     }
     for &gamma in &recipe.gammas {
         if record.tuning.iter().any(|run| run.gamma == Some(gamma)) {
@@ -167,7 +162,7 @@ pub fn complete(
         let what = format!("rda γ = {gamma}");
         let Some(fit) = attempt(problem, settings, name(&what), quiet)? else { return Ok(false) };
         record.tuning.push(Outcome { trace: Vec::new(), ..Outcome::new(Method::Rda, 0, Some(gamma), &fit) });
-        record.save(path)?;
+        store.keep_record(record)?;
     }
     let gamma = record.best_gamma().unwrap_or(recipe.gammas[0]);
     for seed in 0..recipe.seeds {
@@ -182,7 +177,7 @@ pub fn complete(
             let Some(fit) = attempt(problem, settings, name(&what), quiet)? else { return Ok(false) };
             let used = (method == Method::Rda).then_some(gamma);
             record.runs.push(Outcome::new(method, seed, used, &fit));
-            record.save(path)?;
+            store.keep_record(record)?;
         }
     }
     Ok(true)
