@@ -204,6 +204,7 @@ fn data_that_cannot_be_used() {
     std::fs::create_dir(shop.path("directory")).unwrap();
     shop.write("good.svm", rows(40, 3, |score| if score > 0.0 { "1".into() } else { "-1".into() }));
     shop.write("short.txt", "1\n2\n");
+    shop.write("gap.txt", "one\n\nthree\n");
     shop.write("below.txt", "-1\n".repeat(40));
     let files = [
         "missing.svm",
@@ -233,6 +234,9 @@ fn data_that_cannot_be_used() {
         "good.svm --weights short.txt",
         "good.svm --weights below.txt",
         "good.svm --feature-weights short.txt",
+        "good.svm --names short.txt",
+        "good.svm --names gap.txt",
+        "good.svm --names nowhere.txt",
         "good.svm --test three.svm",
         "good.svm --test missing.svm",
         "good.svm --test directory",

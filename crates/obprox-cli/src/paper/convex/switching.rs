@@ -111,7 +111,7 @@ impl Sweep {
 }
 
 /// Each value once, in order of appearance.
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     values.fold(Vec::new(), |mut seen, value| {
         if !seen.contains(&value) {
             seen.push(value);
