@@ -23,7 +23,9 @@ fn blocks(page: &str) -> Vec<Block> {
             (Some((_, text)), None) => *text += &format!("{line}\n"),
             (Some(_), Some(_)) => match fence.take() {
                 Some((kind, commands)) if kind == "sh" => blocks.push(Block { commands, shown: None }),
-                Some((kind, text)) if kind == "text" => blocks.last_mut().expect("a command comes first").shown = Some(text),
+                Some((kind, text)) if kind == "text" => {
+                    blocks.last_mut().expect("a command comes first").shown = Some(text)
+                }
                 _ => {}
             },
             (None, None) => {}
@@ -72,7 +74,8 @@ fn walk(name: &str) {
     }
     let page = std::fs::read_to_string(source.join("README.md")).unwrap();
     let binary = Path::new(env!("CARGO_BIN_EXE_obprox")).parent().unwrap().to_owned();
-    let path = std::env::join_paths([binary].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
+    let path =
+        std::env::join_paths([binary].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
     let blocks = blocks(&page);
     assert!(!blocks.is_empty());
     for Block { commands, shown } in blocks {
@@ -89,7 +92,8 @@ fn walk(name: &str) {
             assert!(is_page(&output, &page), "{commands}\nsays\n{said}\nwhere the page has\n{shown}");
         }
     }
-    let pictures: Vec<&str> = page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(at, _)| at).collect();
+    let pictures: Vec<&str> =
+        page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(at, _)| at).collect();
     let pictures: Vec<&&str> = pictures.iter().filter(|at| at.ends_with(".svg")).collect();
     assert!(!pictures.is_empty(), "{name} has its picture");
     for picture in pictures {
@@ -118,5 +122,7 @@ fn pages_are_held_to_what_is_said() {
     let said = ["a", "time 12 ms, 3 steps", "b", "c", "d"];
     assert!(is_page(&said, &["a", "time …, 3 steps", "…", "d"]));
     assert!(is_page(&said, &["…"]) && is_page(&said, &said));
-    assert!(!is_page(&said, &["a", "time …, 4 steps", "…"]) && !is_page(&said, &["a", "…", "c"]) && !is_page(&said, &[]));
+    assert!(
+        !is_page(&said, &["a", "time …, 4 steps", "…"]) && !is_page(&said, &["a", "…", "c"]) && !is_page(&said, &[])
+    );
 }

@@ -214,7 +214,9 @@ mod tests {
         // (−∞, αλ], a superset of theirs.
         assert!(after("Orthant", 1.0) == 0.0 && after("Orthant", -1000.0) == 0.0 && after("Orthant", 1.01) > 0.0);
         let width = (RDA_STEP as f64).sqrt() / GAMMA;
-        assert!(after("RDA", width - 1e-9) == 0.0 && after("RDA", width + 1e-9) > 0.0 && after("RDA", -width - 1e-9) < 0.0);
+        assert!(
+            after("RDA", width - 1e-9) == 0.0 && after("RDA", width + 1e-9) > 0.0 && after("RDA", -width - 1e-9) < 0.0
+        );
     }
 
     #[test]
@@ -236,7 +238,9 @@ mod tests {
             0.5 * quadratic + LAMBDA * (x + y)
         };
         let (inner, outer) = (level_curve(0.2), level_curve(0.45));
-        let spread = |curve: &[(f64, f64)]| curve.iter().map(|&point| (value(point) - value(curve[0])).abs()).fold(0.0, f64::max);
+        let spread = |curve: &[(f64, f64)]| {
+            curve.iter().map(|&point| (value(point) - value(curve[0])).abs()).fold(0.0, f64::max)
+        };
         assert!(spread(&inner) < 1e-12 && spread(&outer) < 1e-12);
         assert!((value(outer[0]) - value(inner[0]) - 0.25).abs() < 1e-12);
     }

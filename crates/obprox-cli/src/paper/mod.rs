@@ -3,6 +3,7 @@
 mod attempt;
 mod convex;
 mod experiments;
+mod figures;
 
 use clap::{Args, Subcommand};
 
@@ -22,12 +23,15 @@ pub struct Paper {
 enum Command {
     /// The section on logistic regression: its tables, and its claims one by one
     Convex(convex::Convex),
+    /// The paper's explanations as pictures: the Orthant step, and the projection regions
+    Figures(figures::Figures),
 }
 
 impl Paper {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             Command::Convex(convex) => convex.run(),
+            Command::Figures(figures) => figures.run(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod claims;
 mod overlap;
 mod page;
+mod plots;
 mod rate;
 mod sets;
 mod store;

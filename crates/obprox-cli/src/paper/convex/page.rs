@@ -1,10 +1,12 @@
-//! What the results come to: a Markdown page, and every run as a line of CSV.
+//! What the results come to: a Markdown page with its pictures, and every run as a line of CSV.
 
 use std::fmt::Write;
 
 use obprox::output::write_whole;
+use obprox_report::chart::Figure;
 
 use super::claims::claims;
+use super::plots;
 use super::rate::Measured;
 use super::store::Store;
 use super::support::{self, Identified};
@@ -29,6 +31,15 @@ impl Page {
         let page =
             Self { tables: if records.is_empty() { Vec::new() } else { tables(&records) }, notes: notes(&records) };
         let mut text = page.markdown(&records);
+        if !records.is_empty() {
+            for (name, figure) in [
+                ("objectives", plots::objectives(&records)),
+                ("densities", plots::densities(&records)),
+                ("runtimes", plots::runtimes(&records)),
+            ] {
+                text += &picture(store, name, &figure)?;
+            }
+        }
         text += &sweeps(store)?;
         write_whole(&store.path("convex.md"), |out| out.write_all(text.as_bytes()))?;
         write_whole(&store.path("runs.csv"), |out| out.write_all(csv(&records).as_bytes()))?;
@@ -66,6 +77,13 @@ impl Page {
         }
         text + "\n" + &claims(records) + "\n"
     }
+}
+
+/// Writes a picture; the line of the page that shows it.
+fn picture(store: &Store, name: &str, figure: &Figure) -> Result<String, Failure> {
+    let file = format!("{name}.svg");
+    write_whole(&store.path(&file), |out| out.write_all(figure.to_svg().as_bytes()))?;
+    Ok(format!("![{name}]({file})\n\n"))
 }
 
 /// Which sets are missing, and which are not what their name says.
@@ -110,6 +128,7 @@ fn sweeps(store: &Store) -> Result<String, Failure> {
         for sweep in sweeps {
             text += &sweep.markdown();
             text.push('\n');
+            text += &picture(store, &format!("switching-{}", sweep.name), &plots::switching(&sweep))?;
         }
     }
     if let Some(found) = store.kept::<Vec<Identified>>("support", &all.support)? {
@@ -121,6 +140,7 @@ fn sweeps(store: &Store) -> Result<String, Failure> {
         );
         text += &support::table(&all.support, &found);
         text.push('\n');
+        text += &picture(store, "support", &plots::support(&all.support, &found))?;
     }
     if let Some(measured) = store.kept::<Measured>("rate", &all.rate)? {
         let _ = writeln!(
@@ -132,6 +152,8 @@ fn sweeps(store: &Store) -> Result<String, Failure> {
             all.rate.seeds
         );
         text += &measured.table();
+        text.push('\n');
+        text += &picture(store, "rate", &plots::rate(&measured))?;
     }
     Ok(text)
 }

@@ -75,9 +75,8 @@ pub fn switching(sweep: &Sweep) -> Figure {
         chart
     };
     let density = panel("density at the end", Axis::log("density").percent(), |cell| cell.density);
-    let recall = panel("support found", Axis::linear("share of the optimum's support").percent(), |cell| {
-        cell.overlap.recall
-    });
+    let recall =
+        panel("support found", Axis::linear("share of the optimum's support").percent(), |cell| cell.overlap.recall);
     small([density.level(sweep.density, "at F*").into(), recall.into()])
 }
 
@@ -96,10 +95,7 @@ pub fn support(support: &Support, found: &[Identified]) -> Figure {
         optimum.map_or(chart.clone(), |level| chart.level(level, "certified optimum")).into()
     };
     small(support.lambdas.iter().flat_map(|&lambda| {
-        [
-            panel(lambda, "precision", |one| one.overlap.precision),
-            panel(lambda, "recall", |one| one.overlap.recall),
-        ]
+        [panel(lambda, "precision", |one| one.overlap.precision), panel(lambda, "recall", |one| one.overlap.recall)]
     }))
 }
 
@@ -113,10 +109,12 @@ pub fn rate(measured: &Measured) -> Figure {
         falls = falls.series(line.coloured(Colour::Palette(at)));
         // (1 − 2αµ)^(k/2) from the same start, as far down as the floor.
         let factor = 1.0 - 2.0 * curve.step * measured.convexity;
-        let promised = (0..curve.excess.len()).map(|epoch| (step(epoch), curve.excess[0] * factor.powf(0.5 * step(epoch))));
+        let promised =
+            (0..curve.excess.len()).map(|epoch| (step(epoch), curve.excess[0] * factor.powf(0.5 * step(epoch))));
         let promised = promised.take_while(|(_, excess)| *excess > curve.floor);
         let name = if at == 0 { "the theorem's rate" } else { "" };
-        falls = falls.series(Series::line(name, promised.collect::<Vec<_>>()).coloured(Colour::Palette(at)).dashed().thin());
+        falls = falls
+            .series(Series::line(name, promised.collect::<Vec<_>>()).coloured(Colour::Palette(at)).dashed().thin());
     }
     let floors = || measured.curves.iter().map(|curve| (curve.step, curve.floor));
     let (first, last) = (floors().next().unwrap_or((1.0, 1.0)), floors().last().unwrap_or((1.0, 1.0)));
