@@ -53,7 +53,7 @@ fn by_epoch(record: &Record, y: Axis, figure: impl Fn(&Epoch) -> f64) -> Chart {
 /// Training time as a share of the slowest, a panel a data set.
 pub fn runtimes(records: &[Record]) -> Figure {
     small(records.iter().map(|record| {
-        let slowest = Method::PAPER.map(|method| record.seconds(method)).into_iter().fold(0.0, f64::max);
+        let slowest = record.slowest();
         let bars = Method::PAPER.into_iter().fold(Bars::new(named(record)), |bars, method| {
             let share = record.seconds(method) / slowest;
             bars.bar(title(method), share, format!("{share:.2}"), colour(method))
