@@ -133,7 +133,7 @@ impl PlantedRecipe {
             Kind::UnitRows => "unit rows",
         };
         format!(
-            "planted: {} rows × {} features, {} nonzeros a row, {entries}, {} true weights, noise {}",
+            "{} rows × {} features, {} nonzeros a row, {entries}, {} true weights, noise {}",
             self.rows, self.columns, self.per_row, self.support, self.noise
         )
     }

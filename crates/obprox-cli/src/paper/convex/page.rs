@@ -121,7 +121,7 @@ fn sweeps(store: &Store) -> Result<String, Failure> {
     if let Some(sweeps) = store.kept::<Vec<Sweep>>("switching", &all.switching)? {
         let _ = writeln!(
             text,
-            "## N_P and N_O\n\nOBProx-SG; each run ends with the last whole cycle within {} epochs. The planted problem is {}.\n",
+            "## N_P and N_O\n\nOBProx-SG; each run ends with the last whole cycle within {} epochs. The planted problem has {}.\n",
             all.switching.epochs,
             all.switching.planted.words()
         );
@@ -134,7 +134,7 @@ fn sweeps(store: &Store) -> Result<String, Failure> {
     if let Some(found) = store.kept::<Vec<Identified>>("support", &all.support)? {
         let _ = writeln!(
             text,
-            "## The planted support\n\n{}; step size {} × 0.995 an epoch.\n",
+            "## The planted support\n\nPlanted: {}; step size {} × 0.995 an epoch.\n",
             all.support.planted.words(),
             all.support.step
         );
@@ -145,7 +145,7 @@ fn sweeps(store: &Store) -> Result<String, Failure> {
     if let Some(measured) = store.kept::<Measured>("rate", &all.rate)? {
         let _ = writeln!(
             text,
-            "## Theorem 1\n\nLeast squares, {}; λ = {} λ_max, constant step sizes, batches of {} rows, OBProx-SG with one Prox-SG step and one Orthant step in turn, means over {} seeds.\n",
+            "## Theorem 1\n\nLeast squares, planted: {}; λ = {} λ_max, constant step sizes, batches of {} rows, OBProx-SG with one Prox-SG step and one Orthant step in turn, means over {} seeds.\n",
             all.rate.planted.words(),
             all.rate.lambda,
             all.rate.batch,
