@@ -15,8 +15,8 @@ mod flags;
 mod input;
 mod paper;
 mod path;
-mod plot;
 mod predict;
+mod report;
 mod show;
 mod watch;
 
@@ -39,6 +39,7 @@ Examples:
   obprox compare train.svm --lambda 0.1max
   obprox path train.svm --test test.svm --plot path.svg
   obprox cv train.svm --out model.json
+  obprox report run.jsonl --out report.html
   obprox data inspect train.svm
   obprox paper convex --data data
   obprox help fit                    every flag of a subcommand";
@@ -57,6 +58,8 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
+    /// Show the logs of runs: a table, a page with charts, pictures
+    Report(report::ReportCommand),
     /// Look at data files, convert, generate and download them
     Data(data::Data),
     /// The paper's experiments, beside the paper's figures
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(),
         Command::Path(path) => path.run(),
         Command::Cv(cv) => cv.run(),
+        Command::Report(report) => report.run(),
         Command::Data(data) => data.run(),
         Command::Paper(paper) => paper.run(),
         Command::Completions(completions) => completions.run(),
