@@ -107,7 +107,7 @@ fn projection_regions() -> Figure {
 const ROOT: [[f64; 3]; 3] = [[1.0, 0.45, 0.2], [0.0, 0.9, 0.1], [0.0, 0.0, 0.7]];
 const CENTRE: [f64; 3] = [1.9, -0.35, 0.5];
 const LAMBDA: f64 = 0.25;
-const ALPHA: f64 = 0.8;
+const ALPHA: f64 = 1.3;
 /// x_k: the face is x₁ ≥ 0, x₂ ≥ 0, x₃ = 0.
 const START: [f64; 3] = [0.6, 0.9, 0.0];
 

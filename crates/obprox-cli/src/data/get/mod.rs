@@ -103,7 +103,7 @@ fn catalogue(source: &str) -> String {
     };
     let sets = &experiments().set;
     format!(
-        "{}\n{source}/\n\n{}\nobprox data get NAME… downloads; where size or checksum is unknown, nothing can be compared\n",
+        "{}\n{source}/\n\n{}\nobprox data get NAME… downloads them; what is unknown cannot be verified\n",
         bold(&format!("the paper's {}", plural(sets.len() as u64, "data set"))),
         tight(grid(header, sets.iter().map(row).collect()))
     )

@@ -166,6 +166,6 @@ mod tests {
         assert!(swept.cells.iter().all(|cell| cell.distance >= -1e-6));
         // A grid has a line for each N_P and a column for each N_O.
         let text = swept.table(|cell| format!("{}/{}", cell.prox, Rounds(cell.orthant)));
-        assert!(text.contains("| N_P = 4 |       4/1 |       4/4 |       4/∞ |"), "{text}");
+        assert!(text.contains("| N_P = 4 |     4/1 |     4/4 |     4/∞ |"), "{text}");
     }
 }

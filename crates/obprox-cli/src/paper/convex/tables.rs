@@ -124,6 +124,12 @@ fn row(
     cells
 }
 
+/// F* is known to the tolerance of its certificate; digits beyond it mean nothing.
+fn beyond_doubt(relative: f64) -> String {
+    let tolerance = experiments().recipe.tolerance;
+    if relative < tolerance { format!("<{}", trimmed(tolerance)) } else { rough(relative) }
+}
+
 fn data_sets(records: &[Record]) -> Table {
     let rows = records.iter().map(|record| {
         let optimum = record.optimum.as_ref();
@@ -134,7 +140,7 @@ fn data_sets(records: &[Record]) -> Table {
             record.nonzeros.to_string(),
             digits(record.lambda / record.lambda_max, 3),
             record.best_gamma().map_or("–".into(), trimmed),
-            optimum.and_then(|optimum| optimum.relative_gap).map_or("–".into(), rough),
+            optimum.and_then(|optimum| optimum.relative_gap).map_or("–".into(), beyond_doubt),
         ]
         .map(Cell::new)
         .into()
@@ -160,13 +166,13 @@ fn objectives(records: &[Record]) -> Table {
             cell.best = format!("{:.3}", figure(method)) == format!("{least:.3}");
         }
         let optimum = record.optimum.as_ref();
-        cells.push(Cell::new(optimum.map_or("–".into(), |found| both(found.objective, found.loss))));
+        cells.push(Cell::new(optimum.map_or("–".into(), |found| format!("{:.4}", found.objective))));
         cells
     });
     Table {
         title: "Final F/f",
         note: "Means over the seeds; below each the paper's figure. The last column is the certified optimum.",
-        header: header(Some("F*/f*")),
+        header: header(Some("F*")),
         rows: rows.collect(),
     }
 }
@@ -211,7 +217,7 @@ fn runtimes(records: &[Record]) -> Table {
 fn distances(records: &[Record]) -> Table {
     let rows = records.iter().map(|record| {
         let figure = |method| record.distance(method).unwrap_or(f64::NAN);
-        row(record, figure, |method| rough(figure(method)), |_| None)
+        row(record, figure, |method| beyond_doubt(figure(method)), |_| None)
     });
     Table {
         title: "Distance to the certified optimum, (F − F*)/F*",
