@@ -41,7 +41,8 @@ pub fn densities(records: &[Record]) -> Figure {
 }
 
 fn by_epoch(record: &Record, y: Axis, figure: impl Fn(&Epoch) -> f64) -> Chart {
-    let mut chart = Chart::new(named(record), Axis::linear("epoch"), y).band(15.0, record.epochs as f64, "Orthant+");
+    let mut chart =
+        Chart::new(named(record), Axis::linear("epoch"), y).band(15.0, record.epochs as f64, "OBProx-SG+ on its face");
     for method in Method::PAPER {
         let Some(run) = record.of(method).find(|run| run.seed == 0) else { continue };
         let points = run.trace.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));

@@ -130,6 +130,16 @@ fn beyond_doubt(relative: f64) -> String {
     if relative < tolerance { format!("<{}", trimmed(tolerance)) } else { rough(relative) }
 }
 
+/// γ, and a sign where the best may lie beyond the grid.
+fn gamma_words(record: &Record, gamma: f64) -> String {
+    let tried = || record.tuning.iter().filter_map(|run| run.gamma);
+    match gamma {
+        _ if tried().all(|other| gamma <= other) => format!("≤ {}", trimmed(gamma)),
+        _ if tried().all(|other| gamma >= other) => format!("≥ {}", trimmed(gamma)),
+        _ => trimmed(gamma),
+    }
+}
+
 fn data_sets(records: &[Record]) -> Table {
     let rows = records.iter().map(|record| {
         let optimum = record.optimum.as_ref();
@@ -139,7 +149,7 @@ fn data_sets(records: &[Record]) -> Table {
             record.columns.to_string(),
             record.nonzeros.to_string(),
             digits(record.lambda / record.lambda_max, 3),
-            record.best_gamma().map_or("–".into(), trimmed),
+            record.best_gamma().map_or("–".into(), |gamma| gamma_words(record, gamma)),
             optimum.and_then(|optimum| optimum.relative_gap).map_or("–".into(), beyond_doubt),
         ]
         .map(Cell::new)

@@ -149,7 +149,10 @@ impl Record {
 
     /// Whether nothing is left to run.
     pub fn is_done(&self, recipe: &Recipe) -> bool {
-        self.optimum.is_some() && Method::PAPER.iter().all(|&method| self.of(method).count() as u64 >= recipe.seeds)
+        let tuned = recipe.gammas.iter().all(|gamma| self.tuning.iter().any(|run| run.gamma == Some(*gamma)));
+        self.optimum.is_some()
+            && tuned
+            && Method::PAPER.iter().all(|&method| self.of(method).count() as u64 >= recipe.seeds)
     }
 }
 
@@ -183,6 +186,8 @@ pub fn complete(
         store.keep_record(record)?;
     }
     let gamma = record.best_gamma().unwrap_or(recipe.gammas[0]);
+    // Runs of an earlier, coarser tuning are no longer the paper's RDA.
+    record.runs.retain(|run| run.gamma.is_none_or(|used| used == gamma));
     for seed in 0..recipe.seeds {
         // All methods of a seed one after the other, so that a machine that slows down slows all of them.
         for method in Method::PAPER {
