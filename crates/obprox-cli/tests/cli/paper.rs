@@ -115,3 +115,15 @@ fn an_interruption_loses_nothing() {
     let kept: serde_json::Value = serde_json::from_str(&shop.read("out/set-a9a.json")).unwrap();
     assert!(kept["runs"].as_array().unwrap().len() >= 3 && shop.read("out/convex.md").contains("a9a"));
 }
+
+#[test]
+fn the_papers_explanations_are_drawn() {
+    let shop = Workshop::new();
+    shop.ok("paper figures --out figures");
+    assert_eq!(shop.listing(), ["figures", "figures/orthant-step.svg", "figures/projection-regions.svg"]);
+    let regions = shop.read("figures/projection-regions.svg");
+    for words in ["Prox-SG: zero on [−1, 1]", "RDA at √t/γ = 1.5: zero on [−1.5, 1.5]", "Orthant: zero on (−∞, 1]"]
+    {
+        assert!(regions.contains(words), "{words}");
+    }
+}
