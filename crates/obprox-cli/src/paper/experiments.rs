@@ -35,6 +35,8 @@ pub struct Recipe {
     pub seeds: u64,
     pub gammas: Vec<f64>,
     pub tolerance: f64,
+    /// Rows in a batch, where they are not the paper's min(256, ⌈N/100⌉).
+    pub batch: Option<usize>,
 }
 
 /// The sweep over N_P and N_O.

@@ -29,6 +29,7 @@ fn every_subcommand_has_help_with_examples() {
         "data synth",
         "data get",
         "paper convex",
+        "paper figures",
         "completions",
     ] {
         let help = shop.transcript(&format!("{subcommand} --help"));

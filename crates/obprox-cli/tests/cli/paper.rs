@@ -78,11 +78,15 @@ fn a_share_is_stated() {
         "{said}"
     );
     assert!(!said.contains("a9a (1"), "{said}");
-    // Results of another share are not mixed with these.
-    let refused = shop.run(&format!("{TABLES} --seeds 1"));
-    let stderr = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr.contains("set-w8a.json: has results of another file, another share or other settings"), "{stderr}");
+    // Results of another share, or of other batches, are not mixed with these.
+    for other in ["", "--share w8a=1/4 --batch 7"] {
+        let refused = shop.run(&format!("{TABLES} --seeds 1 {other}"));
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr.contains("has results of another file, another share or other settings"), "{stderr}");
+    }
+    let said = shop.ok("paper convex --data data --parts tables --out small --seeds 1 --batch 7");
+    assert!(said.contains("a9a: batches of 7 rows, which are not the paper's"), "{said}");
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub struct Convex {
     #[arg(long, value_name = "K", value_parser = count, allow_negative_numbers = true)]
     seeds: Option<u64>,
 
+    /// Another batch size than the paper's min(256, ⌈N/100⌉), to see what depends on it
+    #[arg(long, value_name = "ROWS", value_parser = count, allow_negative_numbers = true)]
+    batch: Option<u64>,
+
     /// Use a share of the rows, evenly spaced: 1/20 of every set, or kdda=1/20 of one
     #[arg(long, value_name = "SHARE", value_delimiter = ',', value_parser = parse_share, allow_hyphen_values = true)]
     share: Vec<Share>,
@@ -98,7 +102,9 @@ impl Convex {
         check_directory("--out", &self.out)?;
         interrupt::listen()?;
         let store = Store::new(&self.out);
-        let recipe = Recipe { seeds: self.seeds.unwrap_or(experiments().recipe.seeds), ..experiments().recipe.clone() };
+        let paper = &experiments().recipe;
+        let batch = self.batch.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        let recipe = Recipe { seeds: self.seeds.unwrap_or(paper.seeds), batch, ..paper.clone() };
 
         // ---- the parts ---------------------------------------------------------------------------------------
         let done = self.run_parts(&found, &store, &recipe);

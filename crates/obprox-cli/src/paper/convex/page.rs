@@ -100,6 +100,9 @@ fn notes(records: &[Record]) -> Vec<String> {
             Some(_) => {}
             None => notes.push(format!("{}: no data set of the paper's", record.name)),
         }
+        if let Some(batch) = record.batch {
+            notes.push(format!("{}: batches of {batch} rows, which are not the paper's", record.name));
+        }
         if let Some(share) = &record.share {
             notes.push(format!(
                 "{}: {share} of its rows, {} of {rows}, evenly spaced; λ = 1/{}",

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::{Certificate, Error, Fit, Method, Problem, Settings, Status};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct Record {
     pub epochs: u64,
     pub step: f64,
     pub decay: f64,
+    /// Rows in a batch, where they are not the paper's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// `auto`.
     pub optimum: Option<Outcome>,
     /// RDA at each γ that was tried.
@@ -89,6 +93,7 @@ impl Record {
             epochs: recipe.epochs,
             step: recipe.step,
             decay: recipe.decay,
+            batch: recipe.batch,
             optimum: None,
             tuning: Vec::new(),
             runs: Vec::new(),
@@ -105,7 +110,8 @@ impl Record {
     /// Whether the results are of this file, this share of it and these settings.
     pub fn is_of(&self, found: &Found, share: Option<&Share>, recipe: &Recipe) -> bool {
         let same_data = self.bytes == found.bytes() && self.share.as_deref() == share.map(|share| &share.words[..]);
-        same_data && (self.epochs, self.step, self.decay) == (recipe.epochs, recipe.step, recipe.decay)
+        let settings = (recipe.epochs, recipe.step, recipe.decay, recipe.batch);
+        same_data && (self.epochs, self.step, self.decay, self.batch) == settings
     }
 
     /// γ that brought RDA to the least F, of those that did not diverge.
@@ -215,6 +221,7 @@ fn record_name(name: &str) -> String {
 fn settings(method: Method, recipe: &Recipe) -> Settings {
     Settings {
         epochs: recipe.epochs,
+        batch: recipe.batch.map_or(Batch::Paper, Batch::Rows),
         step: StepSize::Value(recipe.step),
         schedule: Schedule::Decay(recipe.decay),
         tolerance: 0.0,
