@@ -68,8 +68,8 @@ pub(super) fn svg(figure: &Figure) -> String {
                 let place =
                     canvas.clone().shrink((fine(left), fine(top)), (fine(f64::from(figure.width)), fine(*height)));
                 let drawn = match panel {
-                    Panel::Chart(chart) => draw_chart(&place, chart),
-                    Panel::Bars(bars) => draw_bars(&place, bars),
+                    Panel::Chart(chart) => draw_chart(&place, chart, figure.titles),
+                    Panel::Bars(bars) => draw_bars(&place, bars, figure.titles),
                 };
                 drawn.expect("drawing into a string cannot fail");
             }
@@ -158,22 +158,21 @@ fn write(area: &Canvas, text: &str, style: &TextStyle, x: f64, y: f64) -> Drawn 
     area.draw_text(text, style, (fine(x), fine(y)))
 }
 
-fn head(area: &Canvas, title: &str) -> Drawn {
-    write(
-        area,
-        &clean(title),
-        &words(TITLE, INK, FontStyle::Bold, HPos::Left, VPos::Center),
-        MARGIN,
-        MARGIN + 0.5 * TITLE,
-    )
+/// Writes the title; the height below it.
+fn head(area: &Canvas, title: &str, titled: bool) -> Drawn<f64> {
+    if !titled || title.is_empty() {
+        return Ok(0.0);
+    }
+    let style = words(TITLE, INK, FontStyle::Bold, HPos::Left, VPos::Center);
+    write(area, &clean(title), &style, MARGIN, MARGIN + 0.5 * TITLE)?;
+    Ok(MARGIN + TITLE)
 }
 
 // ---- charts ----------------------------------------------------------------------------------------------------
 
-fn draw_chart(area: &Canvas, chart: &Chart) -> Drawn {
+fn draw_chart(area: &Canvas, chart: &Chart, titled: bool) -> Drawn {
     let (width, height) = size(area);
-    head(area, &chart.title)?;
-    let mut top = draw_legend(area, chart, MARGIN + TITLE + 9.0)?;
+    let mut top = draw_legend(area, chart, head(area, &chart.title, titled)? + 9.0)?;
     if !chart.y.label.is_empty() {
         write(area, &clean(&chart.y.label), &small(SOFT, HPos::Left), MARGIN, top + 0.5 * LINE)?;
         top += LINE;
@@ -271,6 +270,9 @@ fn draw_legend(area: &Canvas, chart: &Chart, top: f64) -> Drawn<f64> {
     Ok(y + 0.5 * LINE + 2.0)
 }
 
+/// So few points of a line are drawn as points too.
+pub(crate) const FEW: usize = 10;
+
 /// How much of what lies behind is seen through a filled region.
 const AREA: f64 = 0.22;
 
@@ -366,9 +368,11 @@ impl<'a, 'b> Frame<'a, 'b> {
             }
             Shape::Area => self.fill(places.iter().copied(), hex, AREA)?,
         }
-        // A line of one point is no line.
-        if let (Shape::Line | Shape::Step, [only]) = (series.shape, &places[..]) {
-            self.plot.draw(&Circle::new((fine(only.0), fine(only.1)), fine(3.0), rgb(hex, 1.0).filled()))?;
+        // A line of one point is no line, and one of a few says little without them.
+        if matches!(series.shape, Shape::Line | Shape::Step) && places.len() <= FEW && !series.thin {
+            for &(x, y) in places.iter().filter(|&&place| self.inside(place)) {
+                self.plot.draw(&Circle::new((fine(x), fine(y)), fine(2.8), rgb(hex, 1.0).filled()))?;
+            }
         }
         for dot in series.dots.iter().filter(|dot| dot.x.is_finite() && dot.y.is_finite()) {
             let (x, y) = self.place(dot.x, dot.y);
@@ -483,8 +487,8 @@ impl ValueFormatter<f64> for Scale {
 /// From one bar to the next.
 const BAR: f64 = 26.0;
 
-fn draw_bars(area: &Canvas, bars: &Bars) -> Drawn {
-    head(area, &bars.title)?;
+fn draw_bars(area: &Canvas, bars: &Bars, titled: bool) -> Drawn {
+    head(area, &bars.title, titled)?;
     let (names, values) = (small(INK, HPos::Right), small(SOFT, HPos::Left));
     let widest = |texts: &mut dyn Iterator<Item = String>, style: &TextStyle| {
         texts.map(|text| width_of(area, &text, style)).fold(0.0, f64::max)

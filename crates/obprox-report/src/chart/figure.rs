@@ -38,6 +38,8 @@ pub struct Figure {
     pub width: u32,
     /// The height of a chart, in pixels; bars are as high as they are many.
     pub height: u32,
+    /// Whether titles are drawn, or only told to those who cannot see.
+    pub titles: bool,
 }
 
 /// How many pixels of a PNG stand for one of the SVG: screens are finer than they were.
@@ -53,7 +55,7 @@ impl Figure {
 
     /// Panels one below the other.
     pub fn new(panels: impl IntoIterator<Item = Panel>) -> Self {
-        Self { panels: panels.into_iter().collect(), columns: 1, width: 680, height: 360 }
+        Self { panels: panels.into_iter().collect(), columns: 1, width: 680, height: 360, titles: true }
     }
 
     /// So many panels in a row.
@@ -65,6 +67,12 @@ impl Figure {
     /// The size of a panel, in pixels.
     pub fn size(mut self, width: u32, height: u32) -> Self {
         (self.width, self.height) = (width.clamp(200, 4000), height.clamp(120, 4000));
+        self
+    }
+
+    /// Titles stand elsewhere.
+    pub fn without_titles(mut self) -> Self {
+        self.titles = false;
         self
     }
 

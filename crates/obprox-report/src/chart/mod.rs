@@ -24,6 +24,7 @@ mod scale;
 
 pub use bars::{Bar, Bars};
 pub use colour::{Colour, PALETTE};
+pub(crate) use draw::{FEW, scales};
 pub use figure::{Figure, Panel};
 pub use scale::{Axis, Unit};
 

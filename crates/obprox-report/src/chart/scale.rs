@@ -215,7 +215,15 @@ mod tests {
     #[test]
     fn any_values_have_an_axis() {
         for axis in [Axis::linear(""), Axis::log(""), Axis::linear("").including(0.0), Axis::log("").range(1.0, -1.0)] {
-            for values in [&[][..], &[0.0], &[-3.0, -3.0], &[f64::NAN, f64::INFINITY], &[1e-270, 1e270], &[f64::MAX, f64::MIN], &[7.0]] {
+            for values in [
+                &[][..],
+                &[0.0],
+                &[-3.0, -3.0],
+                &[f64::NAN, f64::INFINITY],
+                &[1e-270, 1e270],
+                &[f64::MAX, f64::MIN],
+                &[7.0],
+            ] {
                 let scale = axis.scale(values.iter().copied(), 0.05, 5);
                 let (low, high) = (scale.share(scale.ends().0), scale.share(scale.ends().1));
                 assert!(low.is_finite() && high.is_finite() && low < high, "{axis:?} {values:?}");
