@@ -14,8 +14,8 @@ mod fit;
 mod flags;
 mod input;
 mod path;
-mod plot;
 mod predict;
+mod report;
 mod show;
 mod watch;
 
@@ -38,6 +38,7 @@ Examples:
   obprox compare train.svm --lambda 0.1max
   obprox path train.svm --test test.svm --plot path.svg
   obprox cv train.svm --out model.json
+  obprox report run.jsonl --out report.html
   obprox data inspect train.svm
   obprox help fit                    every flag of a subcommand";
 
@@ -55,6 +56,8 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
+    /// Show the logs of runs: a table, a page with charts, pictures
+    Report(report::ReportCommand),
     /// Look at data files, convert and generate them
     Data(data::Data),
     /// Print a completion script for your shell
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(),
         Command::Path(path) => path.run(),
         Command::Cv(cv) => cv.run(),
+        Command::Report(report) => report.run(),
         Command::Data(data) => data.run(),
         Command::Completions(completions) => completions.run(),
     });

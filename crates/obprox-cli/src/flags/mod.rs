@@ -4,11 +4,13 @@ mod data;
 mod lambda;
 mod method;
 mod problem;
+mod report;
 
 pub use data::DataFlags;
 pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 pub use problem::ProblemFlags;
+pub use report::{FileFlags, ReportFlags, check_page, write_report};
 
 /// A finite number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {

@@ -7,6 +7,7 @@ mod interrupt;
 mod log;
 mod paths;
 mod refused;
+mod reports;
 mod resume;
 mod tables;
 mod workshop;
