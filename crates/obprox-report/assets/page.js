@@ -72,13 +72,14 @@
     return own;
   }
 
-  // What the description asks for, until someone zooms.
+  // What the description asks for, until someone zooms or, where curves lie decades apart, switches one off.
   function ranges(chart, xs) {
     const zoomed = u => u.scales.x.min > chart.x.min || u.scales.x.max < chart.x.max;
     const x = (u, low, high) =>
       low === xs[0] && high === xs[xs.length - 1] ? [chart.x.min, chart.x.max] : [low, high];
     const y = (u, low, high) => {
-      if (low == null || !u.zoomed || !zoomed(u)) return [chart.y.min, chart.y.max];
+      const fewer = chart.y.log && u.series.some(series => !series.show);
+      if (low == null || !(fewer || (u.zoomed && zoomed(u)))) return [chart.y.min, chart.y.max];
       if (chart.y.log) return [low / 1.2, high * 1.2];
       const air = 0.05 * (high - low) || 0.05 * Math.abs(high) || 1;
       return [low - air, high + air];

@@ -62,7 +62,7 @@ impl<'a> Data<'a> {
             reversed: axis.reversed,
             percent: axis.unit == Unit::Percent,
             whole: chart.series.iter().flat_map(|series| &series.points).map(values).all(|value| value.fract() == 0.0),
-            powers: axis.log && max / min > 1e3,
+            powers: axis.log && (max / min > 1e3 || min < 1e-3),
             min,
             max,
         };
