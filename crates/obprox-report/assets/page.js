@@ -5,6 +5,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const drawn = {};
+  const family = getComputedStyle(document.body).fontFamily;
 
   // ---- numbers -----------------------------------------------------------------------------------------------------
 
@@ -54,7 +55,7 @@
       scale,
       space,
       stroke: () => css("--soft"),
-      font: "12px system-ui, sans-serif",
+      font: `12px ${family}`,
       grid: { show: scale === "y", stroke: () => css("--line"), width: 1 },
       ticks: { show: scale === "x", stroke: () => css("--axis"), width: 1, size: 4 },
       border: { show: scale === "x", stroke: () => css("--axis"), width: 1 },
@@ -71,13 +72,14 @@
     return own;
   }
 
-  // What the description asks for, until someone zooms.
+  // What the description asks for, until someone zooms or, where curves lie decades apart, switches one off.
   function ranges(chart, xs) {
     const zoomed = u => u.scales.x.min > chart.x.min || u.scales.x.max < chart.x.max;
     const x = (u, low, high) =>
       low === xs[0] && high === xs[xs.length - 1] ? [chart.x.min, chart.x.max] : [low, high];
     const y = (u, low, high) => {
-      if (low == null || !u.zoomed || !zoomed(u)) return [chart.y.min, chart.y.max];
+      const fewer = chart.y.log && u.series.some(series => !series.show);
+      if (low == null || !(fewer || (u.zoomed && zoomed(u)))) return [chart.y.min, chart.y.max];
       if (chart.y.log) return [low / 1.2, high * 1.2];
       const air = 0.05 * (high - low) || 0.05 * Math.abs(high) || 1;
       return [low - air, high + air];
@@ -101,7 +103,7 @@
 
   function words(ctx, pixels, text, x, y, align) {
     ctx.fillStyle = css("--soft");
-    ctx.font = `${12 * pixels}px system-ui, sans-serif`;
+    ctx.font = `${12 * pixels}px ${family}`;
     ctx.textBaseline = "top";
     ctx.textAlign = align;
     ctx.fillText(text, x, y);

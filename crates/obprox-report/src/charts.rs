@@ -4,7 +4,7 @@ use crate::chart::{Axis, Bars, Chart, Colour, Dot, Figure, Panel, Series};
 use crate::log::Run;
 use crate::log::event::{Curve, Epoch, Step, Weight};
 use crate::report::{Entry, Problem};
-use crate::text::{seconds, signed};
+use crate::text::{seconds, signed, times};
 
 /// More curves of a path than this are a grey mass.
 const CURVES: usize = 60;
@@ -212,8 +212,8 @@ fn runtimes(problem: &Problem) -> Option<Named> {
     let mut bars = Bars::new("Training time");
     for entry in problem.entries.iter().filter(|_| problem.entries.len() > 1) {
         if let Some(time) = entry.run.seconds() {
-            let times = time / fastest.max(f64::MIN_POSITIVE);
-            bars = bars.bar(&entry.name, time, format!("{times:.1}×  ({})", seconds(time)), entry.colour);
+            let ratio = time / fastest.max(f64::MIN_POSITIVE);
+            bars = bars.bar(&entry.name, time, format!("{}  ({})", times(ratio), seconds(time)), entry.colour);
         }
     }
     let caption = "Training time without evaluation, and relative to the fastest.";
@@ -326,7 +326,8 @@ fn weights(problem: &Problem) -> Option<Named> {
     for weight in entry.run.weights().iter().take(WEIGHTS) {
         let Weight { feature, name, label, value: Some(value) } = weight else { continue };
         let colour = Colour::Palette(if *value < 0.0 { 4 } else { 0 });
-        bars = bars.bar(feature_name(*feature, name.as_deref(), *label), *value, signed(*value), colour);
+        bars =
+            bars.bar(feature_name(*feature, name.as_deref(), *label), *value, signed(*value).replace('-', "−"), colour);
     }
     let caption = match problem.entries.len() {
         1 => "In the units of the data.".into(),

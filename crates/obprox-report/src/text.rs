@@ -66,6 +66,11 @@ pub fn seconds(time: f64) -> String {
     }
 }
 
+/// How many times as much.
+pub fn times(ratio: f64) -> String {
+    if ratio < 99.95 { format!("{ratio:.1}×") } else { format!("{ratio:.0}×") }
+}
+
 /// One noun, or many.
 pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }

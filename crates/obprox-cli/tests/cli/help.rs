@@ -24,6 +24,7 @@ fn every_subcommand_has_help_with_examples() {
         "compare",
         "path",
         "cv",
+        "report",
         "data inspect",
         "data convert",
         "data synth",

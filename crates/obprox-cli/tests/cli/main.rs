@@ -9,6 +9,7 @@ mod log;
 mod paper;
 mod paths;
 mod refused;
+mod reports;
 mod resume;
 mod server;
 mod tables;

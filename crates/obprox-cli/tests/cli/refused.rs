@@ -344,3 +344,36 @@ fn models_that_cannot_be_used() {
     );
     insta::assert_snapshot!(said);
 }
+
+#[test]
+fn reports_that_cannot_be_made() {
+    let shop = Workshop::with_data();
+    std::fs::create_dir(shop.path("directory")).unwrap();
+    shop.write("empty.jsonl", "");
+    shop.write("model.json", "{\"format\":\"obprox-linear\"}\n");
+    shop.write("page.html", "{\"event\":\"start\"}\n");
+    shop.write("broken.jsonl", "{\"event\":\"start\"}\n{\"event\":\"epoch\",\"F\":\"high\"}\n{\"event\":\"end\"}\n");
+    let all = refused(
+        &shop,
+        &[
+            "report",
+            "report missing.jsonl",
+            "report directory",
+            "report empty.jsonl --out page.html",
+            "report train.svm --out page.html --plots plots --tables tables",
+            "report model.json",
+            "report broken.jsonl --plots plots",
+            "report page.html --out page.html",
+            "report page.html --out page.txt",
+            "report page.html --plots train.svm",
+            "report - -",
+            "fit train.svm --report page.txt",
+            "fit train.svm --report directory.html/page.html",
+            "fit train.svm --log same.html --report same.html",
+            "compare train.svm --output page.csv --tables train.svm/below",
+            "cv train.svm --report train.svm",
+            "path train.svm --report page.html --log page.html",
+        ],
+    );
+    insta::assert_snapshot!(all);
+}

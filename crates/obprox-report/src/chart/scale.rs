@@ -97,7 +97,7 @@ impl Axis {
             (None, _) => (0.0, 1.0),
         };
         let ticks = if self.log { log_ticks(low, high, ticks) } else { linear_ticks(low, high, ticks) };
-        let plain = !self.log || high - low < 3.0;
+        let plain = !self.log || (high - low < 3.0 && low >= -3.0);
         Scale { low, high, log: self.log, reversed: self.reversed, unit: self.unit, ticks, plain }
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Data<'a> {
             reversed: axis.reversed,
             percent: axis.unit == Unit::Percent,
             whole: chart.series.iter().flat_map(|series| &series.points).map(values).all(|value| value.fract() == 0.0),
-            powers: axis.log && max / min > 1e3,
+            powers: axis.log && (max / min > 1e3 || min < 1e-3),
             min,
             max,
         };
@@ -98,7 +98,8 @@ impl<'a> Data<'a> {
         Self {
             x: scale(&chart.x, x.ends(), |point| point.0),
             y: scale(&chart.y, y.ends(), |point| point.1),
-            series: chart.series.iter().zip(chart.colours()).map(line).collect(),
+            // The first is to lie on top, and the script draws it last.
+            series: chart.series.iter().zip(chart.colours()).rev().map(line).collect(),
             marks: chart.marks.iter().map(mark).collect(),
             bands: chart.bands.iter().map(|band| (band.from, band.to, &band.name[..])).collect(),
         }

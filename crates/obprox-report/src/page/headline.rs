@@ -35,8 +35,6 @@ fn card(what: impl Into<String>, figure: Option<String>, with: impl Into<String>
 
 fn of_run(problem: &Problem, entry: &Entry) -> Vec<Option<Card>> {
     let (run, figures) = (&entry.run, entry.run.figures());
-    let rounds = if run.solver() == "auto" { "round" } else { "epoch" };
-    let epochs = run.epochs_done().map_or(String::new(), |epochs| plural(epochs, rounds));
     let proved = match run.status() {
         Status::Converged => "the optimum is certified".to_owned(),
         status => format!("{}: the optimum is not certified", status.words()),
@@ -50,7 +48,7 @@ fn of_run(problem: &Problem, entry: &Entry) -> Vec<Option<Card>> {
         card("Objective F", figures.objective.map(significant), format!("by {}", entry.name)),
         card("Density", figures.density.map(percent), nonzeros(run)),
         certificate,
-        card("Training time", run.seconds().map(seconds), epochs),
+        card("Training time", run.seconds().map(seconds), lasted(run)),
         card(format!("Test {}", problem.score_word()), run.score().map(|score| digits(score, 4)), test(run)),
     ];
     if let Some(folds) = &run.folds {
@@ -77,9 +75,7 @@ fn of_several(problem: &Problem) -> Vec<Option<Card>> {
     vec![
         best("Smallest F", |run| run.figures().objective, significant, certified),
         best("Sparsest", |run| run.figures().density, percent, nonzeros),
-        best("Fastest", Run::seconds, seconds, |run| {
-            run.epochs_done().map_or(String::new(), |done| plural(done, "epoch"))
-        }),
+        best("Fastest", Run::seconds, seconds, lasted),
         best(
             &format!("Best test {}", problem.score_word()),
             |run| run.score().map(|score| -score),
@@ -121,6 +117,12 @@ fn nonzeros(run: &Run) -> String {
         (Some(nnz), None) => format!("{} nonzeros", grouped(nnz)),
         _ => String::new(),
     }
+}
+
+/// How long it ran: a round of `auto` is no epoch.
+fn lasted(run: &Run) -> String {
+    let noun = if run.solver() == "auto" { "round" } else { "epoch" };
+    run.epochs_done().map_or(String::new(), |epochs| plural(epochs, noun))
 }
 
 fn test(run: &Run) -> String {

@@ -107,10 +107,20 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
         section.problem id={ "problem-" (number) } {
             @if among_others { h2.problem { (problem.data()) } p.summary { (problem.summary()) } }
             (headline::cards(problem))
+            @for (title, kinds) in MANY_LAMBDAS {
+                @let charts = several(kinds);
+                @if !charts.is_empty() {
+                    h3 { (title) }
+                    div.charts { @for chart in charts { (figure(number, chart, pictures)) } }
+                }
+            }
+            (parts::many_lambdas(problem))
             @if !problem.is_path() && problem.entries.len() > 1 {
                 h3 { "Runs" }
                 (parts::table(&table::runs(one), Some(problem)))
-                p.caption { "Bold is the best of its column. gap is relative to F, rel. is training time against the fastest." }
+                p.caption {
+                    "Bold is the best of its column. gap is relative to F, rel. is training time against the fastest."
+                }
             }
             @if !convergence.is_empty() {
                 h3 { "Convergence" }
@@ -124,24 +134,24 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
             @if !problem.is_path() && problem.optimum.is_some() {
                 h3 { "Certificate" }
                 (parts::table(&table::certificates(one), None))
-                div.charts.below { @for chart in several(&["gap-epochs", "runtimes"]) { (figure(number, chart, pictures)) } }
-            }
-            @for (title, names) in GROUPS {
-                @if !several(names).is_empty() {
-                    h3 { (title) }
-                    div.charts { @for chart in several(names) { (figure(number, chart, pictures)) } }
+                div.charts.below {
+                    @for chart in several(&["gap-epochs", "runtimes"]) { (figure(number, chart, pictures)) }
                 }
             }
-            (parts::many_lambdas(problem))
+            @let weights = several(&["weights"]);
+            @if !weights.is_empty() {
+                h3 { "What was learnt" }
+                div.charts { @for chart in weights { (figure(number, chart, pictures)) } }
+            }
             h3 { "Settings and data" }
             (parts::settings(problem))
         }
     }
 }
 
-/// What follows convergence and certificate, where there is any of it.
-const GROUPS: [(&str, &[&str]); 2] =
-    [("Many λ", &["cv", "path-weights", "path-nonzeros", "path-score"]), ("What was learnt", &["weights"])];
+/// What comes first where there is any of it.
+const MANY_LAMBDAS: [(&str, &[&str]); 2] =
+    [("Cross-validation", &["cv"]), ("Path", &["path-weights", "path-nonzeros", "path-score"])];
 
 /// The runs as buttons that switch their curves on and off, in every chart of the problem.
 fn legend(number: usize, problem: &Problem, charts: &[Named]) -> Markup {
@@ -177,7 +187,7 @@ fn figure(number: usize, named: &Named, picture: bool) -> Markup {
             let entries = || chart.series.iter().zip(chart.colours()).filter(|(series, _)| !series.name.is_empty());
             let picture = picture.then(|| Figure::of(chart.clone()).size(540, 320).without_titles().to_svg());
             html! {
-                figure.card {
+                figure.card.wide[named.kind == "path-weights"] {
                     figcaption { strong { (chart.title) } @if !named.caption.is_empty() { span { (named.caption) } } }
                     @if own && entries().count() > 1 {
                         (parts::legend(&id(number, named), entries().map(|(series, colour)| (&series.name[..], colour, series.dashed))))

@@ -3,13 +3,14 @@
 use super::{Cell, Table};
 use crate::log::{Run, Status};
 use crate::report::{Entry, Problem};
-use crate::text::{digits, rough};
+use crate::text::{digits, rough, times};
 
 /// A measure that a column is judged by, smaller being better.
 type Measure = fn(&Run) -> Option<f64>;
 
 /// What each run reached.
 pub fn runs(problems: &[Problem]) -> Table {
+    let of_several = |head| if problems.len() > 1 { Some(head) } else { None };
     let mut table = Table::new(
         "runs",
         &[
@@ -27,9 +28,9 @@ pub fn runs(problems: &[Problem]) -> Table {
             ("relative_runtime", Some("rel.")),
             ("test_score", Some("test")),
             ("above_optimum", None),
-            ("lambda", None),
+            ("lambda", of_several("λ")),
             ("seed", None),
-            ("data", None),
+            ("data", of_several("data")),
             ("log", None),
         ],
     );
@@ -61,7 +62,7 @@ fn row(problem: &Problem, entry: &Entry) -> Vec<Cell> {
         Cell::number(figures.kkt, rough),
         Cell::count(run.epochs_done()),
         best(Cell::number(run.seconds(), |time| format!("{time:.3}")), Run::seconds),
-        Cell::number(relative, |times| format!("{times:.1}×")),
+        Cell::number(relative, times),
         best(Cell::number(run.score(), |score| format!("{score:.4}")), |run| run.score().map(|score| -score)),
         Cell::number(above, rough),
         Cell::number(run.start.lambda, |lambda| digits(lambda, 6)),

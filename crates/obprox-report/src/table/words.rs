@@ -69,7 +69,7 @@ const SETTINGS: [Setting; 34] = [
     ("average", "averaged", |run| yes(run.start.average.filter(|_| run.solver() == "prox-svrg"))),
     ("tol", "tolerance", |run| run.start.tol.map(|tol| format!("{tol:e}"))),
     ("seed", "seed", |run| count(run.start.seed.filter(|_| stochastic(run)))),
-    ("eval_every", "F every", |run| run.start.eval_every.map(|epochs| crate::text::plural(epochs, "epoch"))),
+    ("eval_every", "F computed every", |run| run.start.eval_every.map(|epochs| crate::text::plural(epochs, "epoch"))),
     ("threads", "threads", |run| count(run.start.threads)),
     ("resumed_epochs", "resumed epochs", |run| count(run.start.resumed_epochs.filter(|epochs| *epochs > 0))),
     ("version", "version of obprox", |run| Some(run.start.version.clone()).filter(|version| !version.is_empty())),
