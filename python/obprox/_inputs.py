@@ -35,9 +35,9 @@ def vector(values, length, name):
     """A vector of numbers, one for each of ``length`` things, or None."""
     if values is None:
         return None
-    if np.ndim(values) == 0:
-        return np.full(length, values, dtype=np.float64)
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    values = np.asarray(values, dtype=np.float64, order="C")
+    if values.ndim == 0:
+        return np.full(length, values)
     if values.ndim != 1:
         raise ValueError(f"{name}: Expected 1D array, got {values.ndim}D array instead")
     if len(values) != length:

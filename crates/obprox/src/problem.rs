@@ -289,6 +289,14 @@ impl Point {
         nonzero.map(|(at, &weight)| (at as u32, weight)).collect()
     }
 
+    /// Of several intercepts a softmax sees only the differences: of all that are the same to it, those with mean 0.
+    pub(crate) fn centre_intercepts(&mut self) {
+        if self.intercept.len() > 1 {
+            let mean = self.intercept.iter().sum::<f64>() / self.intercept.len() as f64;
+            self.intercept.iter_mut().for_each(|value| *value -= mean);
+        }
+    }
+
     /// Whether every number is finite.
     pub fn is_finite(&self) -> bool {
         self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())
@@ -418,8 +426,11 @@ fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<(Option<Vec
         }
     }
     let total: f64 = weights.iter().sum();
-    if total <= 0.0 || !total.is_finite() {
-        return Err(Error::parameter("row weights", format!("they sum to {total}; some row must count")));
+    if total <= 0.0 {
+        return Err(Error::parameter("row weights", "every weight is zero; some row must count"));
+    }
+    if !total.is_finite() {
+        return Err(Error::parameter("row weights", format!("their sum is {total}; make them smaller")));
     }
     // A class without weight would have its intercept at minus infinity.
     let mut counts = vec![labels.is_empty(); labels.len()];
