@@ -293,8 +293,11 @@ class Classifier(ClassifierMixin, Linear):
 class Regressor(RegressorMixin, Linear):
     """A linear model of numbers."""
 
+    #: Whether y may have several columns, each learnt by itself.
+    _takes_many = True
+
     def _problems(self, X, y, sample_weight):
-        X, y = checked(self, X, y, multi_output=True, y_numeric=True)
+        X, y = checked(self, X, y, multi_output=self._takes_many, y_numeric=True)
         self._many = y.ndim == 2 and y.shape[1] > 1
         matrix = rows(X, threads(self.n_jobs))
         return [self._state(matrix, column, self._loss_name(), sample_weight) for column in y.reshape(len(y), -1).T]
@@ -325,7 +328,7 @@ class Regressor(RegressorMixin, Linear):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._takes_many
         return tags
 
 
