@@ -157,7 +157,7 @@ def path(
         grid = problem.alphas(ratio, int(alphas), eps)
     else:
         grid = sorted((float(alpha) for alpha in alphas), reverse=True)
-    bar = Progress("path", len(grid)) if model.verbose else None
+    bar = Progress("path") if model.verbose else None
     heard = _Heard(bar, model.callback, len(grid))
     try:
         steps = _core.path(

@@ -13,7 +13,7 @@ ESTIMATORS = [
     obprox.SparseRegressor(),
     obprox.SparseRegressor("huber"),
     # Fewer penalties than by default: the same code in a tenth of the time.
-    obprox.LogisticRegressionCV(Cs=3),
+    obprox.LogisticRegressionCV(),
     obprox.LassoCV(alphas=10),
     obprox.ElasticNetCV(alphas=10),
     obprox.SparseClassifierCV(alphas=10),

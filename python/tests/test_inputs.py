@@ -75,6 +75,8 @@ def test_every_kind_of_rows_is_the_same_rows(problems, expected, given):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, np.uint16, bool])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_every_type_of_values(problems, dtype, kind):
+    if kind is sparse.csr_matrix and dtype is np.float16:
+        pytest.skip("scipy has no such matrices")
     X = (10 * np.abs(problems.X)).astype(dtype)
     model = obprox.Lasso(alpha=0.05).fit(kind(X), problems.real)
     expected = obprox.Lasso(alpha=0.05).fit(X.astype(np.float64), problems.real)
@@ -108,12 +110,14 @@ def test_sound_memory_is_used_where_it_lies(problems, dtype):
     assert keeps(X.indptr, make) and not keeps(X.indices, make) and keeps(X.data, make)
 
 
-def test_a_fit_does_not_copy_the_values(problems):
-    """A matrix of which a copy would not fit: its values are a window on a small file."""
-    rows, columns = 3000, 200
-    dense = np.lib.stride_tricks.as_strided(np.ones(1), shape=(rows, columns), strides=(0, 0))
-    with pytest.raises(ValueError, match="contiguous"):
-        _core.Matrix.dense(dense)
+def test_memory_of_another_layout_is_never_lent():
+    for strided in (np.ones((4, 6))[:, ::2], np.asfortranarray(np.ones((4, 3))), np.broadcast_to(1.0, (4, 3))):
+        with pytest.raises(ValueError, match="contiguous"):
+            _core.Matrix.dense(strided)
+    shifted = np.frombuffer(bytes(8 * 6 + 1), dtype=np.uint8)[1:].view(np.float64).reshape(2, 3)
+    with pytest.raises(ValueError, match="aligned"):
+        _core.Matrix.dense(shifted)
+    assert obprox.Lasso().fit(shifted, [1.0, 2.0]).coef_.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -93,6 +93,12 @@ impl Problem {
         Ok(grid.into_iter().map(|lambda| lambda / l1_ratio).collect())
     }
 
+    /// Margins a row: 1, or the number of classes.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.inner.outputs()
+    }
+
     /// λ_max, the smallest λ at which x = 0 is optimal.
     #[getter]
     fn lambda_max(&self) -> f64 {
