@@ -54,6 +54,7 @@ pub mod sampler;
 pub mod schedule;
 mod stochastic;
 pub mod switch;
+mod wide;
 
 pub use certificate::{Certificate, certify};
 pub use checkpoint::has_checkpoint;
