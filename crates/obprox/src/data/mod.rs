@@ -15,6 +15,7 @@ mod read;
 mod source;
 mod standardise;
 mod synth;
+mod transpose;
 mod vector;
 
 pub use buffer::Buffer;
