@@ -225,6 +225,11 @@ pub(crate) trait Solver {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended;
     /// The weights as they are now.
     fn point(&self) -> Point;
+    /// Those that are not zero, and the intercepts.
+    fn support(&self) -> Support {
+        let point = self.point();
+        Support { weights: point.nonzeros(), intercept: point.intercept }
+    }
     /// Rows in a batch.
     fn batch_rows(&self) -> usize;
     /// The certificate of the weights, where the solver has it at hand.
@@ -241,22 +246,23 @@ pub(crate) trait Solver {
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()>;
 }
 
-/// A point whose objective is finite, kept in the space of its nonzeros.
-struct Good {
-    weights: Vec<(u32, f64)>,
-    intercept: Vec<f64>,
-    certificate: Certificate,
+/// A point in the space of its nonzeros.
+pub(crate) struct Support {
+    /// (place, weight), places rising.
+    pub weights: Vec<(u32, f64)>,
+    pub intercept: Vec<f64>,
 }
 
-impl Good {
-    fn new(point: &Point, certificate: Certificate) -> Self {
-        Self { weights: point.nonzeros(), intercept: point.intercept.clone(), certificate }
+impl Support {
+    fn is_finite(&self) -> bool {
+        self.weights.iter().map(|(_, weight)| weight).chain(&self.intercept).all(|value| value.is_finite())
     }
 
-    fn restore(self, problem: &Problem) -> (Point, Certificate) {
+    /// The point of a problem.
+    pub fn expand(self, problem: &Problem) -> Point {
         let mut point = Point { intercept: self.intercept, ..Point::zero(problem) };
         self.weights.iter().for_each(|&(at, weight)| point.weights[at as usize] = weight);
-        (point, self.certificate)
+        point
     }
 }
 
@@ -336,7 +342,7 @@ impl<'a> Run<'a> {
         self.observers.iter_mut().for_each(|observer| observer.start(&start));
 
         // ---- epochs ------------------------------------------------------------------------------------------
-        let mut last_good: Option<Good> = None;
+        let mut last_good: Option<(Support, Certificate)> = None;
         let status = loop {
             if state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
@@ -376,19 +382,19 @@ impl<'a> Run<'a> {
             };
             let mut converged = false;
             if due {
-                let point = solver.point();
-                let certificate = solver.certificate().unwrap_or_else(|| certify(problem, &point));
-                if !(certificate.objective.is_finite() && point.is_finite()) {
+                let certificate = solver.certificate().unwrap_or_else(|| certify(problem, &solver.point()));
+                let support = solver.support();
+                if !(certificate.objective.is_finite() && support.is_finite()) {
                     break Status::Diverged;
                 }
                 record.score = match self.validation {
-                    Some(data) => Some(Model::new(problem, &point, &certificate).score(data)?),
+                    Some(data) => Some(Model::new(problem, &solver.point(), &certificate).score(data)?),
                     None => None,
                 };
                 converged = certificate.within(self.settings.tolerance);
                 solver.measured(&certificate, record.score);
                 record.certificate = Some(certificate.clone());
-                last_good = Some(Good::new(&point, certificate));
+                last_good = Some((support, certificate));
             }
 
             // ---- what is told and kept -----------------------------------------------------------------------
@@ -411,13 +417,15 @@ impl<'a> Run<'a> {
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
         let (point, certificate) = match (status, last_good) {
-            (Status::Diverged, Some(good)) => good.restore(problem),
+            (Status::Diverged, Some((support, certificate))) => (support.expand(problem), certificate),
             (Status::Diverged, None) => {
                 let point = origin.unwrap_or_else(|| Point::zero(problem));
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
-            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some(last)) if evaluated => last.restore(problem),
+            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, certificate))) if evaluated => {
+                (support.expand(problem), certificate)
+            }
             _ => {
                 let point = solver.point();
                 let certificate = certify(problem, &point);
