@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auto::Auto;
+use crate::auto::{Auto, Carry};
 use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
@@ -238,6 +238,10 @@ pub(crate) trait Solver {
     }
     /// Where it stands.
     fn standing(&self) -> Standing;
+    /// What it leaves to a fit at the next λ.
+    fn leave(self: Box<Self>) -> Option<Carry> {
+        None
+    }
     /// Hears of an evaluation.
     fn measured(&mut self, certificate: &Certificate, score: Option<f64>);
     /// Writes its whole state.
@@ -275,6 +279,7 @@ pub struct Run<'a> {
     resume: bool,
     validation: Option<&'a Dataset>,
     start: Option<&'a Point>,
+    carry: Option<&'a mut Option<Carry>>,
 }
 
 impl<'a> Run<'a> {
@@ -288,6 +293,7 @@ impl<'a> Run<'a> {
             resume: false,
             validation: None,
             start: None,
+            carry: None,
         }
     }
 
@@ -316,6 +322,12 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Takes up what the fit at another λ left, and leaves as much to the next. The data must be the same.
+    pub(crate) fn carry(mut self, carry: &'a mut Option<Carry>) -> Self {
+        self.carry = Some(carry);
+        self
+    }
+
     /// Runs.
     pub fn fit(mut self) -> Result<Fit> {
         self.settings.check(self.validation.is_some())?;
@@ -324,7 +336,9 @@ impl<'a> Run<'a> {
             check_start(problem, start)?;
         }
         let mut solver: Box<dyn Solver + '_> = match self.settings.method {
-            Method::Auto => Box::new(Auto::new(problem, self.start)?),
+            Method::Auto => {
+                Box::new(Auto::new(problem, self.start, self.carry.as_mut().and_then(|carry| carry.take()))?)
+            }
             _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
         };
         let mut state = self.open_checkpoint(solver.as_mut())?;
@@ -442,6 +456,9 @@ impl<'a> Run<'a> {
             seconds: state.seconds,
             trace: state.trace,
         };
+        if let Some(carry) = self.carry {
+            *carry = if status == Status::Diverged { None } else { solver.leave() };
+        }
         self.observers.iter_mut().for_each(|observer| observer.end(&fit));
         Ok(fit)
     }

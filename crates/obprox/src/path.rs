@@ -3,6 +3,7 @@
 //! Problem: min F at λ₁ > λ₂ > … > λ_m, the data shared. The point of λ_i is where the run at λ_{i+1} starts, which is
 //! never far from there; each λ is certified by itself, so a path at λ is as good as a fit at λ.
 
+use crate::auto::Carry;
 use crate::certificate::Certificate;
 use crate::data::Dataset;
 use crate::fit::{Fit, Run, Settings, Status};
@@ -180,12 +181,13 @@ pub(crate) fn walk(
 ) -> Result<bool> {
     let mut listener = Listener { observer, stop: false };
     let mut point: Option<Point> = None;
+    let mut carry = lambdas.last().map(|&floor| Carry::new(floor));
     for &lambda in lambdas {
         if listener.stop {
             return Ok(true);
         }
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, point.as_ref(), &mut listener)?;
+        let fit = solve(&problem, settings, point.as_ref(), &mut carry, &mut listener)?;
         if fit.status == Status::Stopped {
             return Ok(true);
         }
@@ -195,8 +197,14 @@ pub(crate) fn walk(
     Ok(false)
 }
 
-fn solve(problem: &Problem, settings: &Settings, start: Option<&Point>, listener: &mut Listener) -> Result<Fit> {
-    let mut run = Run::new(problem, settings.clone()).observe(listener);
+fn solve(
+    problem: &Problem,
+    settings: &Settings,
+    start: Option<&Point>,
+    carry: &mut Option<Carry>,
+    listener: &mut Listener,
+) -> Result<Fit> {
+    let mut run = Run::new(problem, settings.clone()).observe(listener).carry(carry);
     if let Some(start) = start {
         run = run.start(start);
     }
@@ -279,7 +287,7 @@ pub fn at_most(
     let mut tried = 0;
     let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<(Found, bool)> {
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, start, &mut listener)?;
+        let fit = solve(&problem, settings, start, &mut None, &mut listener)?;
         tried += 1;
         Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
     };

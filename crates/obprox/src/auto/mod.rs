@@ -46,6 +46,8 @@ use crate::{Error, Result};
 const FALL: f64 = 4.0;
 /// With at most this many features all of them make up the working set from the start.
 const FEW: usize = 512;
+/// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
+const NEAR: f64 = 0.8;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 
@@ -75,6 +77,29 @@ impl WorkingSet {
     }
 }
 
+/// What the fit at one λ leaves to the next, and how far λ may fall.
+pub(crate) struct Carry {
+    /// No λ to come is smaller.
+    pub floor: f64,
+    left: Option<Left>,
+}
+
+struct Left {
+    reduced: Reduced,
+    point: Point,
+    margins: Vec<f64>,
+    gradient: Vec<f64>,
+    set: Arc<WorkingSet>,
+    held: Option<Held>,
+}
+
+impl Carry {
+    /// Before the first fit.
+    pub fn new(floor: f64) -> Self {
+        Self { floor, left: None }
+    }
+}
+
 /// The state between two rounds.
 pub(crate) struct Auto<'a> {
     whole: &'a Problem,
@@ -90,6 +115,8 @@ pub(crate) struct Auto<'a> {
     held: Option<Held>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
     stretch: f64,
+    /// The smallest λ that fits after this one may ask for, where there will be some.
+    floor: Option<f64>,
     /// The damping of the Newton steps, relative to the curvature.
     damping: f64,
     /// Whether the next step is by the loss's upper curvature: where ℓ″ vanishes, as beyond Huber's δ, Newton steps
@@ -102,25 +129,37 @@ pub(crate) struct Auto<'a> {
 }
 
 impl<'a> Auto<'a> {
-    /// Prepares a run from x = 0 or from a given point.
-    pub fn new(problem: &'a Problem, start: Option<&Point>) -> Result<Self> {
+    /// Prepares a run from x = 0, from a given point, or from where the fit before it ended.
+    pub fn new(problem: &'a Problem, start: Option<&Point>, carry: Option<Carry>) -> Result<Self> {
         let outputs = problem.outputs();
         if !problem.loss().curvature(&vec![0.0; outputs], problem.targets()[0], &mut vec![0.0; outputs]) {
             let message = format!("auto needs the curvature of the {} loss; choose another", problem.loss().name());
             return Err(Error::parameter("solver", message));
         }
-        let reduced = Reduced::new(problem, problem.lambda(), start);
+        let floor = carry.as_ref().map(|carry| carry.floor);
+        let mut left = match carry.and_then(|carry| carry.left) {
+            Some(left) => left,
+            None => {
+                let reduced = Reduced::new(problem, floor.unwrap_or(problem.lambda()), start);
+                let point = start.map_or_else(|| Point::zero(&reduced.problem), |start| reduced.shrink(start));
+                let (margins, gradient) = (Vec::new(), Vec::new());
+                Left { reduced, point, margins, gradient, set: Arc::default(), held: None }
+            }
+        };
+        left.reduced.set_lambda(problem.lambda())?;
+        let Left { reduced, point, margins, gradient, set, held } = left;
         Ok(Self {
             whole: problem,
-            point: start.map_or_else(|| Point::zero(&reduced.problem), |start| reduced.shrink(start)),
             stretch: if start.is_some() || reduced.problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
+            floor,
             reduced,
-            margins: Vec::new(),
-            gradient: Vec::new(),
+            point,
+            margins,
+            gradient,
+            set,
+            held,
             certificate: None,
             before: (f64::INFINITY, f64::INFINITY),
-            set: Arc::default(),
-            held: None,
             damping: 1e-10,
             careful: false,
             rounds: 0,
@@ -173,11 +212,25 @@ impl<'a> Auto<'a> {
         }
     }
 
+    /// The largest violation over all features.
+    fn violation(&self) -> f64 {
+        let outputs = self.problem().outputs();
+        let of = |(at, (&x, &slope)): (usize, (&f64, &f64))| {
+            self.problem().regularization().term(at / outputs).violation(x, slope)
+        };
+        let pairs = self.point.weights.iter().zip(&self.gradient).enumerate();
+        pairs.map(of).fold(0.0, f64::max)
+    }
+
     /// Makes a new working set, or keeps the one at hand where it holds all that is needed.
     fn renew_set(&mut self) {
-        let wanted = self.select();
+        let mut wanted = self.select(1.0);
         let known = |feature: &u32| self.set.features.binary_search(feature).is_ok();
-        if !wanted.iter().all(known) || self.set.features.len() > 2 * wanted.len() {
+        if !wanted.iter().all(known) || self.set.features.len() > 2 * wanted.len().max(FEW / 4) {
+            if self.floor.is_some() {
+                // It shall serve for some λ to come.
+                wanted = self.select(NEAR);
+            }
             self.set = WorkingSet::new(wanted);
             self.held = None;
         }
@@ -197,7 +250,9 @@ impl<'a> Auto<'a> {
     }
 
     /// The working set: what is not zero or not penalised, and the worst violators, as many again.
-    fn select(&self) -> Vec<u32> {
+    ///
+    /// With a `reach` below 1 those that are near to violating are taken in as well.
+    fn select(&self, reach: f64) -> Vec<u32> {
         let outputs = self.problem().outputs();
         if self.problem().n_features() <= FEW {
             return (0..self.problem().n_features() as u32).collect();
@@ -210,7 +265,7 @@ impl<'a> Auto<'a> {
                 return Some((f64::INFINITY, feature as u32));
             }
             let slope = self.gradient[span].iter().fold(0.0, |most: f64, slope| most.max(slope.abs()));
-            (slope > kink).then_some((slope / kink, feature as u32))
+            (slope > reach * kink).then_some((slope / kink, feature as u32))
         };
         let wanted: Vec<(f64, u32)> =
             (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
@@ -233,6 +288,9 @@ impl Solver for Auto<'_> {
         if self.margins.is_empty() {
             self.refresh_margins();
             self.certify();
+        } else if self.certificate.is_none() {
+            // Margins and gradient are at hand, from the λ before or a checkpoint.
+            self.before = (f64::INFINITY, self.violation());
         }
         self.rounds += 1;
         let before = self.before;
@@ -297,6 +355,11 @@ impl Solver for Auto<'_> {
     }
 
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
+
+    fn leave(self: Box<Self>) -> Option<Carry> {
+        let Self { floor, reduced, point, margins, gradient, set, held, .. } = *self;
+        floor.map(|floor| Carry { floor, left: Some(Left { reduced, point, margins, gradient, set, held }) })
+    }
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;

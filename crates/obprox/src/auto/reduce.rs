@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::data::Matrix;
 use crate::pass;
 use crate::penalty::{Penalty, Term};
-use crate::problem::{Point, Problem};
+use crate::problem::{Lambda, Point, Problem};
 
 /// A problem without the features that cannot matter, its data turned into columns.
 #[derive(Clone)]
@@ -47,6 +48,14 @@ impl Reduced {
         self.problem.columns().expect("a reduced problem has its columns")
     }
 
+    /// The same at another λ, not below the floor.
+    pub fn set_lambda(&mut self, lambda: f64) -> Result<()> {
+        if self.problem.lambda() != lambda {
+            self.problem = Arc::new((*self.problem).clone().with_lambda(Lambda::Value(lambda))?);
+        }
+        Ok(())
+    }
+
     /// A point of the whole problem, on the features that stayed.
     pub fn shrink(&self, point: &Point) -> Point {
         let Some(kept) = &self.kept else { return point.clone() };
@@ -67,7 +76,7 @@ mod tests {
     use super::*;
     use crate::data::Dataset;
     use crate::loss::LossKind;
-    use crate::problem::{Lambda, Terms};
+    use crate::problem::Terms;
 
     /// Rare and common features, of both signs and all sizes.
     fn problem(loss: LossKind, lambda: f64, row_weights: bool) -> Problem {
