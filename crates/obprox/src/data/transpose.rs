@@ -3,6 +3,8 @@
 //! A transposed matrix is a matrix whose rows are features. Second-order work and full gradients walk one feature at a
 //! time, and then every sum is a plain loop.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::matrix::{Csr, Dense, Matrix, Rows, Value};
@@ -58,85 +60,120 @@ const ROWS: usize = 4096;
 /// Entries that are on their way at a time, about: what lies between the two steps takes memory.
 const ON_THE_WAY: usize = 1 << 24;
 
-/// An entry on its way: place, row and value.
-type Entry<V> = (u32, u32, <V as Value>::Slot);
-
 /// Two steps, since to write each entry where it belongs is to miss the cache each time: the rows are dealt into bins of
 /// [`TOGETHER`] columns, then each bin is sorted by column.
 fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
-    let (n_rows, offsets, indices) = (rows.n_rows(), rows.offsets(), rows.indices());
+    let n_rows = rows.n_rows();
     let wanted = features.map(|features| Wanted::new(rows.n_cols(), features));
-    let place = |column: u32| wanted.as_ref().map_or(Some(column), |wanted| wanted.place(column));
     let size = features.map_or(rows.n_cols(), <[u32]>::len);
-    let bands = (indices.len() / ON_THE_WAY + 1).min(size.div_ceil(TOGETHER)).max(1);
+    let bands = (rows.indices().len() / ON_THE_WAY + 1).min(size.div_ceil(TOGETHER)).max(1);
     let band = size.div_ceil(bands).max(1).next_multiple_of(TOGETHER);
 
-    let mut columns: Vec<Sorted<V>> = Vec::new();
+    let mut bands = Vec::new();
     for first in (0..size).step_by(band) {
-        let last = (first + band).min(size);
-        let deal = |task: usize| {
-            let mut bins: Vec<Vec<Entry<V>>> = vec![Vec::new(); (last - first).div_ceil(TOGETHER)];
-            for row in task * ROWS..((task + 1) * ROWS).min(n_rows) {
-                for position in offsets[row] as usize..offsets[row + 1] as usize {
-                    let Some(place) = place(indices[position]) else { continue };
-                    let at = (place as usize).wrapping_sub(first);
-                    if at < last - first {
-                        bins[at / TOGETHER].push((place, row as u32, V::slot(rows.values(), position)));
-                    }
+        let places = first..(first + band).min(size);
+        let deal =
+            |task: usize| Dealt::new(rows, task * ROWS..((task + 1) * ROWS).min(n_rows), &wanted, places.clone());
+        let dealt: Vec<Dealt<V>> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(deal).collect();
+        bands.push(sort(places.len(), &dealt));
+    }
+    let mut offsets = vec![0];
+    for (ends, ..) in &bands {
+        let start = offsets[offsets.len() - 1];
+        offsets.extend(ends.iter().map(|end| start + end));
+    }
+    if let [_] = bands[..] {
+        let (_, indices, slots) = bands.pop().expect("there is one");
+        return Csr::new(n_rows, offsets.into(), indices.into(), V::from_slots(slots.into()));
+    }
+    let total = offsets[offsets.len() - 1] as usize;
+    let (mut indices, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
+    let mut start = 0;
+    for (_, part, part_slots) in bands {
+        indices[start..start + part.len()].copy_from_slice(&part);
+        slots[start..start + part.len()].copy_from_slice(&part_slots);
+        start += part.len();
+    }
+    Csr::new(n_rows, offsets.into(), indices.into(), V::from_slots(slots.into()))
+}
+
+/// Entries of some rows, dealt into bins.
+struct Dealt<V: Value> {
+    /// Where each bin starts, and the last ends.
+    bins: Vec<usize>,
+    /// Place within the bin, and row.
+    keys: Huge<[u32; 2]>,
+    slots: Huge<V::Slot>,
+}
+
+impl<V: Value> Dealt<V> {
+    fn new(rows: &Csr<V>, range: Range<usize>, wanted: &Option<Wanted>, places: Range<usize>) -> Self {
+        let (offsets, indices) = (rows.offsets(), rows.indices());
+        let place = |position: usize| {
+            let place = wanted.as_ref().map_or(Some(indices[position]), |wanted| wanted.place(indices[position]))?;
+            let at = (place as usize).wrapping_sub(places.start);
+            (at < places.len()).then_some(at)
+        };
+        let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
+        let mut bins = vec![0; places.len().div_ceil(TOGETHER) + 1];
+        for position in span(range.start).start..span(range.end - 1).end {
+            if let Some(at) = place(position) {
+                bins[at / TOGETHER + 1] += 1;
+            }
+        }
+        (1..bins.len()).for_each(|bin| bins[bin] += bins[bin - 1]);
+        let total = bins[bins.len() - 1];
+        let (mut keys, mut slots) = (Huge::zeros(total), Huge::zeros(total));
+        let (keys_to, slots_to) = (&mut keys[..], &mut slots[..]);
+        let mut next = bins.clone();
+        for row in range {
+            for position in span(row) {
+                if let Some(at) = place(position) {
+                    let to = &mut next[at / TOGETHER];
+                    keys_to[*to] = [(at % TOGETHER) as u32, row as u32];
+                    slots_to[*to] = V::slot(rows.values(), position);
+                    *to += 1;
                 }
             }
-            bins
-        };
-        let dealt: Vec<Vec<Vec<Entry<V>>>> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(deal).collect();
-        let bins = (0..(last - first).div_ceil(TOGETHER)).into_par_iter();
-        let sort = |bin: usize| {
-            let first = first + bin * TOGETHER;
-            Sorted::new(first, (last - first).min(TOGETHER), dealt.iter().map(|bins| &bins[bin][..]))
-        };
-        columns.extend(bins.map(sort).collect::<Vec<_>>());
-    }
-
-    let total: usize = columns.iter().map(|bin| bin.rows.len()).sum();
-    let (mut row_indices, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
-    let (mut rest_indices, mut rest_slots) = (&mut row_indices[..], &mut slots[..]);
-    let mut ends: Vec<u64> = vec![0];
-    for bin in columns {
-        let (part_indices, tail_indices) = rest_indices.split_at_mut(bin.rows.len());
-        let (part_slots, tail_slots) = rest_slots.split_at_mut(bin.rows.len());
-        part_indices.copy_from_slice(&bin.rows);
-        part_slots.copy_from_slice(&bin.slots);
-        let start = ends[ends.len() - 1];
-        ends.extend(bin.ends.iter().map(|end| start + end));
-        (rest_indices, rest_slots) = (tail_indices, tail_slots);
-    }
-    Csr::new(n_rows, ends.into(), row_indices.into(), V::from_slots(slots.into()))
-}
-
-/// The columns of a bin, one after the other.
-struct Sorted<V: Value> {
-    ends: Vec<u64>,
-    rows: Vec<u32>,
-    slots: Vec<V::Slot>,
-}
-
-impl<V: Value> Sorted<V> {
-    /// Sorts the entries of `size` places from `first` on; their rows rise.
-    fn new<'a>(first: usize, size: usize, parts: impl Iterator<Item = &'a [Entry<V>]> + Clone) -> Self
-    where
-        V::Slot: 'a,
-    {
-        let mut next = vec![0usize; size + 1];
-        parts.clone().flatten().for_each(|&(place, ..)| next[place as usize - first + 1] += 1);
-        (0..size).for_each(|at| next[at + 1] += next[at]);
-        let ends = next[1..].iter().map(|&end| end as u64).collect();
-        let (mut rows, mut slots) = (vec![0; next[size]], vec![bytemuck::Zeroable::zeroed(); next[size]]);
-        for &(place, row, slot) in parts.flatten() {
-            let to = &mut next[place as usize - first];
-            (rows[*to], slots[*to]) = (row, slot);
-            *to += 1;
         }
-        Self { ends, rows, slots }
+        Self { bins, keys, slots }
     }
+}
+
+/// Sorts every bin by column: where each column ends, the rows of its entries, which rise, and their values.
+fn sort<V: Value>(size: usize, dealt: &[Dealt<V>]) -> (Vec<u64>, Huge<u32>, Huge<V::Slot>) {
+    let total = dealt.iter().map(|dealt| dealt.keys.len()).sum();
+    let (mut rows, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
+    let mut tasks = Vec::new();
+    let (mut rest_rows, mut rest_slots, mut start) = (&mut rows[..], &mut slots[..], 0);
+    for bin in 0..size.div_ceil(TOGETHER) {
+        let len = dealt.iter().map(|dealt| dealt.bins[bin + 1] - dealt.bins[bin]).sum();
+        let (part_rows, tail_rows) = rest_rows.split_at_mut(len);
+        let (part_slots, tail_slots) = rest_slots.split_at_mut(len);
+        tasks.push((bin, start, part_rows, part_slots));
+        (rest_rows, rest_slots, start) = (tail_rows, tail_slots, start + len);
+    }
+    let ends: Vec<Vec<u64>> = tasks
+        .into_par_iter()
+        .map(|(bin, start, rows, slots)| {
+            let mut next = vec![0; (size - bin * TOGETHER).min(TOGETHER) + 1];
+            let span = |dealt: &Dealt<V>| dealt.bins[bin]..dealt.bins[bin + 1];
+            for dealt in dealt {
+                dealt.keys[span(dealt)].iter().for_each(|&[at, _]| next[at as usize + 1] += 1);
+            }
+            (1..next.len()).for_each(|at| next[at] += next[at - 1]);
+            let ends = next[1..].iter().map(|&end| (start + end) as u64).collect();
+            for dealt in dealt {
+                for (&[at, row], &slot) in dealt.keys[span(dealt)].iter().zip(&dealt.slots[span(dealt)]) {
+                    let to = &mut next[at as usize];
+                    (rows[*to], slots[*to]) = (row, slot);
+                    *to += 1;
+                }
+            }
+            ends
+        })
+        .collect();
+    (ends.concat(), rows, slots)
 }
 
 fn dense<V: Value>(rows: &Dense<V>, features: Option<&[u32]>) -> Dense<V> {
