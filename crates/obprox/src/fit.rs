@@ -11,7 +11,7 @@ use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
 use crate::model::Model;
-use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
+use crate::observe::{Control, EpochRecord, Observer, Progress, Round, Start};
 use crate::problem::{Point, Problem};
 use crate::sampler::Batch;
 use crate::schedule::{Schedule, StepSize};
@@ -217,6 +217,7 @@ pub(crate) struct Standing {
     pub iterations: u64,
     pub phase: Phase,
     pub step_size: f64,
+    pub round: Option<Round>,
 }
 
 /// What the loop asks of a solver.
@@ -390,6 +391,7 @@ impl<'a> Run<'a> {
                 iterations: standing.iterations,
                 phase: standing.phase,
                 step_size: standing.step_size,
+                round: standing.round,
                 certificate: None,
                 score: None,
                 seconds: state.seconds,

@@ -35,7 +35,7 @@ use crate::certificate::{Certificate, certify_at};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::Matrix;
 use crate::fit::{Ended, Solver, Standing, Support};
-use crate::observe::{Control, Progress};
+use crate::observe::{Control, Progress, Round, Stage};
 use crate::pass;
 use crate::penalty::{ElasticNet, Penalty, Term};
 use crate::problem::{Point, Problem};
@@ -171,6 +171,10 @@ impl<'a> Auto<'a> {
     /// The problem that is worked on.
     fn problem(&self) -> &Problem {
         &self.reduced.problem
+    }
+
+    fn stage(&self) -> Stage {
+        if self.stretch > 1.0 { Stage::Identify } else { Stage::Polish }
     }
 
     /// Its features, one after the other.
@@ -314,8 +318,13 @@ impl Solver for Auto<'_> {
                     moved |= self.polish(output, steps, enough);
                 }
             }
-            let progress =
-                Progress { epoch: self.rounds, step: sweep as u64 + 1, steps: steps as u64, phase: Phase::Newton };
+            let progress = Progress {
+                epoch: self.rounds,
+                step: sweep as u64 + 1,
+                steps: steps as u64,
+                phase: Phase::Newton,
+                stage: Some(self.stage()),
+            };
             stop |= tell(progress) == Control::Stop;
             if stop || !moved || outputs == 1 {
                 break;
@@ -351,7 +360,13 @@ impl Solver for Auto<'_> {
     }
 
     fn standing(&self) -> Standing {
-        Standing { iterations: self.steps, phase: Phase::Newton, step_size: 1.0 }
+        let round = Round {
+            stage: self.stage(),
+            at_lambda: self.stretch.min(f64::MAX) * self.problem().lambda(),
+            columns: self.problem().n_features(),
+            working_set: self.set.features.len(),
+        };
+        Standing { iterations: self.steps, phase: Phase::Newton, step_size: 1.0, round: Some(round) }
     }
 
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}

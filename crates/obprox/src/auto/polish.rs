@@ -21,6 +21,9 @@ const LARGEST_HESSIAN: usize = 1500;
 /// many steps.
 const SERVES: f64 = 0.5;
 
+/// How much further steps go that need no new Hessian.
+const FURTHER: f64 = 0.03;
+
 /// The Hessian of a step, and what it was made for.
 pub(super) struct Held {
     quadratic: Quadratic,
@@ -78,11 +81,12 @@ impl Auto<'_> {
             let (slopes, curvatures) = self.rows(output);
             let place = self.place(output, &slopes);
             let violation = place.violation();
-            if violation <= enough {
-                break;
-            }
             if violation > SERVES * last || self.careful {
                 self.held = None;
+            }
+            // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
+            if violation <= if self.held.is_some() { FURTHER * enough } else { enough } {
+                break;
             }
             last = violation;
 
