@@ -101,7 +101,7 @@ class Skglm:
 
         model = SparseLogisticRegression(alpha=lam, tol=tol, max_iter=200, max_epochs=10_000)
         model.fit(self.X, self.y)
-        return model.coef_[0], model.intercept_[0]
+        return np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
 
     def path(self, lambdas, tol):
         from skglm import SparseLogisticRegression
@@ -111,7 +111,7 @@ class Skglm:
         for lam in lambdas:
             model.alpha = lam
             model.fit(self.X, self.y)
-            fits.append((model.coef_[0].copy(), model.intercept_[0]))
+            fits.append((np.ravel(model.coef_).copy(), float(np.ravel(model.intercept_)[0])))
         return fits
 
 

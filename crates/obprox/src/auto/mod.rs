@@ -292,8 +292,8 @@ impl Solver for Auto<'_> {
         if self.margins.is_empty() {
             self.refresh_margins();
             self.certify();
-        } else if self.certificate.is_none() {
-            // Margins and gradient are at hand, from the λ before or a checkpoint.
+        } else if self.before.1 == f64::INFINITY {
+            // Margins and gradient are at hand, from the λ before.
             self.before = (f64::INFINITY, self.violation());
         }
         self.rounds += 1;
