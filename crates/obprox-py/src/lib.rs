@@ -1,0 +1,19 @@
+//! `obprox._core`: the library as Python sees it, under the names it has in Rust.
+//!
+//! No logic lives here. Arguments become checked Rust values, the lock of the interpreter is given back while the
+//! library works, results become numpy arrays. What users call is written in Python, in `python/obprox`.
+
+mod operators;
+
+use pyo3::prelude::*;
+
+/// The compiled part of obprox.
+#[pymodule(name = "_core")]
+mod core {
+    #[pymodule_export]
+    use crate::operators::{drift, dual_average, on_face, orthant_step, prox_step, rda_weight, rest, soft_threshold};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
