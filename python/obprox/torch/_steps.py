@@ -35,8 +35,7 @@ def orthant_(xs: Tensors, gradients: Tensors, step: float, l1: float, l2: float,
         signs = foreach_sign(xs)
         moves = torch._foreach_mul(signs, l1)
         torch._foreach_add_(moves, gradients)
-        torch._foreach_mul_(moves, step)
-        trials = torch._foreach_sub(xs, moves)
+        trials = torch._foreach_sub(xs, torch._foreach_mul(moves, step))
         for x, trial, side in zip(xs, trials, torch._foreach_mul(trials, signs)):
             trial.masked_fill_((x == 0) | (side <= 0), 0)
         foreach_copy_(xs, trials)
