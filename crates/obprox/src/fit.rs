@@ -410,7 +410,7 @@ impl<'a> Run<'a> {
 
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
-        let (point, certificate) = match (status, last_good) {
+        let (mut point, certificate) = match (status, last_good) {
             (Status::Diverged, Some(good)) => good.restore(problem),
             (Status::Diverged, None) => {
                 let point = origin.unwrap_or_else(|| Point::zero(problem));
@@ -424,6 +424,7 @@ impl<'a> Run<'a> {
                 (point, certificate)
             }
         };
+        point.centre_intercepts();
         let fit = Fit {
             model: Model::new(problem, &point, &certificate),
             point,

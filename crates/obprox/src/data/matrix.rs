@@ -111,12 +111,12 @@ impl<V: Value> Csr<V> {
     }
 
     /// Row offsets, N + 1 of them.
-    pub fn offsets(&self) -> &[u64] {
+    pub fn offsets(&self) -> &Buffer<u64> {
         &self.offsets
     }
 
     /// Column indices, counted from 0.
-    pub fn indices(&self) -> &[u32] {
+    pub fn indices(&self) -> &Buffer<u32> {
         &self.indices
     }
 

@@ -13,13 +13,13 @@ mod squared_hinge;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use poisson::Poisson;
 pub use softmax::Softmax;
-pub(crate) use softmax::probabilities as softmax_probabilities;
 pub use squared::Squared;
 pub use squared_hinge::SquaredHinge;
 
@@ -161,6 +161,19 @@ impl<L: ScalarLoss> Loss for L {
             *gradient = self.derivative(margin, target);
         }
     }
+}
+
+/// The probability of each class, row after row, of the margins of rows: one a row for two classes (logistic), else one a
+/// class (softmax).
+pub fn class_probabilities(margins: &[f64], outputs: usize) -> Vec<f64> {
+    if outputs == 1 {
+        // Both from the margin itself: 1 − p would lose the digits of a small one.
+        return margins.iter().flat_map(|&m| [1.0 / (1.0 + m.exp()), 1.0 / (1.0 + (-m).exp())]).collect();
+    }
+    let mut all = vec![0.0; margins.len()];
+    let rows = all.par_chunks_exact_mut(outputs).zip(margins.par_chunks_exact(outputs));
+    rows.for_each(|(probabilities, margins)| softmax::probabilities(margins, probabilities));
+    all
 }
 
 /// The losses that have a name: what a flag, a model file or a Python argument can ask for.
