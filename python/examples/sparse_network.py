@@ -5,15 +5,14 @@ Runs in under a minute on generated images; with OBPROX_DATA set to a directory 
 """
 
 # %% Images of four shapes under noise, or Fashion-MNIST.
-import gzip
 import os
-from pathlib import Path
 
+import fashion_mnist
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-import obprox
+import obprox.net
 from obprox.torch import OBProxSG, ProxSG, load_compressed, save_compressed, sparsity_report
 from obprox.torch.nets import SmallCNN
 
@@ -22,10 +21,10 @@ def shapes(count, seed):
     """Bars, crosses and rings of random place and size, in noise."""
     random = np.random.default_rng(seed)
     labels = random.integers(4, size=count)
-    images = 0.7 * random.normal(size=(count, 1, 20, 20)).astype(np.float32)
-    rows, columns = np.mgrid[:20, :20]
+    images = 0.5 * random.normal(size=(count, 1, 16, 16)).astype(np.float32)
+    rows, columns = np.mgrid[:16, :16]
     for image, label in zip(images, labels):
-        y, x, radius = random.integers(6, 14), random.integers(6, 14), random.integers(3, 6)
+        y, x, radius = random.integers(5, 11), random.integers(5, 11), random.integers(3, 6)
         across, along = np.abs(rows - y), np.abs(columns - x)
         lying = (across == 0) & (along <= radius)
         standing = (along == 0) & (across <= radius)
@@ -34,19 +33,10 @@ def shapes(count, seed):
     return torch.from_numpy(images), torch.from_numpy(labels)
 
 
-def fashion_mnist(directory, part, count):
-    """The first images of the original idx files, scaled to mean 0 and deviation 1."""
-    pixels = np.frombuffer(gzip.open(directory / f"{part}-images-idx3-ubyte.gz").read(), np.uint8, offset=16)
-    labels = np.frombuffer(gzip.open(directory / f"{part}-labels-idx1-ubyte.gz").read(), np.uint8, offset=8)
-    images = (torch.tensor(pixels.reshape(-1, 1, 28, 28)[:count]) / 255 - 0.286) / 0.353
-    return images, torch.tensor(labels[:count], dtype=torch.long)
-
-
 if data := os.environ.get("OBPROX_DATA"):
-    directory = Path(data) / "fashion-mnist"
-    train, test = fashion_mnist(directory, "train", 6000), fashion_mnist(directory, "t10k", 2000)
+    train, test = fashion_mnist.read(data, "train", 6000), fashion_mnist.read(data, "t10k", 2000)
 else:
-    train, test = shapes(2000, seed=1), shapes(1000, seed=2)
+    train, test = shapes(1500, seed=1), shapes(1000, seed=2)
 classes = int(train[1].max()) + 1
 
 # %% The usual loop. Only the line that builds the optimizer knows of sparsity.
@@ -56,7 +46,7 @@ STEPS_PER_EPOCH = len(train[0]) // BATCH
 
 def trained(build_optimizer):
     torch.manual_seed(0)
-    model = SmallCNN(channels=1, classes=classes, width=0.5)
+    model = SmallCNN(channels=1, classes=classes, width=0.25)
     optimizer = build_optimizer(model.parameters())
     scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[EPOCHS - 3], gamma=0.1)
     for _ in range(EPOCHS):
@@ -73,7 +63,7 @@ def accuracy(scores):
 
 
 # %% Prox-SG and OBProx-SG+, which turns to Orthant steps after N_P = 6 epochs and stays with them.
-LAMBDA = 1e-3
+LAMBDA = 4e-3
 optimizers = {
     "SGD": lambda params: torch.optim.SGD(params, lr=0.1),
     "Prox-SG": lambda params: ProxSG(params, lr=0.1, lambda_=LAMBDA),
@@ -101,8 +91,8 @@ served = network.scores(test[0].numpy())
 print()
 print(f"{network}: accuracy {accuracy(served):.1%}, scores within {np.abs(served - expected.numpy()).max():.0e}")
 
-# %% And goes back into PyTorch, bit for bit.
-again = load_compressed("network.obz").eval()
+# %% And goes back into PyTorch.
+again = load_compressed("network.obz")
 with torch.no_grad():
-    assert torch.equal(again(test[0]), expected)
+    torch.testing.assert_close(again(test[0]), expected)
 os.remove("network.obz")

@@ -22,10 +22,20 @@ except ImportError as error:
         f"obprox.torch needs PyTorch ({error}): install it with `pip install torch` or `apt-get install python3-torch`"
     ) from error
 
+from .compress import load_compressed, save_compressed
 from .obprox_sg import OBProxSG
 from .prox_sg import ProxSG
 from .prox_svrg import ProxSVRG
 from .rda import RDA
 from .report import SparsityReport, sparsity_report
 
-__all__ = ["OBProxSG", "ProxSG", "ProxSVRG", "RDA", "SparsityReport", "sparsity_report"]
+__all__ = [
+    "OBProxSG",
+    "ProxSG",
+    "ProxSVRG",
+    "RDA",
+    "SparsityReport",
+    "load_compressed",
+    "save_compressed",
+    "sparsity_report",
+]
