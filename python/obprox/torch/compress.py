@@ -47,8 +47,8 @@ def save_compressed(
     preprocessing : (height, width, mean, std), optional
         How images are prepared, for who serves the file: resized, then (x/255 − mean)/std in each channel.
     keep_channels : bool, default=False
-        Leaves channels as they are that cannot reach the output. By default they are cleared, as ``obprox net compress``
-        does, which makes the file smaller and the output the same but for rounding.
+        Leaves channels as they are that cannot reach the output. By default they are cleared, as
+        ``obprox net compress`` does, which makes the file smaller and the output the same but for rounding.
     servable : bool, optional
         True refuses a network that obprox cannot run; False writes the bare tensors, whatever the network; None does
         what is possible. A ``Module`` that looks like a network of obprox is run on a few random images to see that it

@@ -50,7 +50,7 @@ class ResNet18(nn.Module):
 
 
 class MobileNetV1(nn.Module):
-    """MobileNetV1 (Howard et al., 2017) with a stem of stride 1: 13 blocks of a depthwise and a pointwise convolution."""
+    """MobileNetV1 (Howard et al., 2017), stem of stride 1: 13 blocks of a depthwise and a pointwise convolution."""
 
     #: Output channels of each block as multiples of the stem's, and its stride.
     BLOCKS = ((2, 1), (4, 2), (4, 1), (8, 2), (8, 1), (16, 2), *[(16, 1)] * 5, (32, 2), (32, 1))

@@ -70,7 +70,7 @@ class OBProxSG(ProxSG):
         first = self.param_groups[0]
         for name in _SWITCH:
             if group[name] != first[name]:
-                raise ValueError(f"{name} is {first[name]} in one group and {group[name]} in another: all switch at once")
+                raise ValueError(f"{name} is {first[name]} in one group, {group[name]} in another: all switch at once")
 
     @property
     def phase(self) -> str:

@@ -23,7 +23,8 @@ def sparse(model, density=0.1, seed=0):
         for name, tensor in model.state_dict().items():
             if tensor.dim() >= 2:
                 keep = torch.rand(tensor.shape, generator=generator) < density
-                tensor.copy_(keep * torch.randn(tensor.shape, generator=generator) / (density * tensor[0].numel()) ** 0.5)
+                scale = (density * tensor[0].numel()) ** -0.5
+                tensor.copy_(keep * scale * torch.randn(tensor.shape, generator=generator))
             elif name.endswith("running_var"):
                 tensor.copy_(0.5 + torch.rand(tensor.shape, generator=generator))
             elif tensor.is_floating_point():
@@ -126,7 +127,10 @@ def test_names_of_others_are_understood(path):
                 del stage[0].downsample
 
     other = Other()
-    theirs = {name.replace(".downsample.", ".shortcut.").replace("fc.", "linear."): tensor for name, tensor in model.state_dict().items()}
+    theirs = {
+        name.replace(".downsample.", ".shortcut.").replace("fc.", "linear."): tensor
+        for name, tensor in model.state_dict().items()
+    }
     assert theirs.keys() == other.state_dict().keys()
     save_compressed(theirs, path, servable=True, keep_channels=True)
     load_compressed(path, other)

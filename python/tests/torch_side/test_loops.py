@@ -138,7 +138,7 @@ def test_a_compiled_model_trains():
         (lambda p: OBProxSG(p, n_p=2.5, steps_per_epoch=1), "n_p must be"),
         (lambda p: OBProxSG(p, n_o=-1, steps_per_epoch=1), "n_o must be"),
         (lambda p: OBProxSG(p, n_p=0, n_o=0, steps_per_epoch=1), "both 0"),
-        (lambda p: OBProxSG([{"params": p}, {"params": [a_weight()], "n_p": 7}], steps_per_epoch=1), "all switch at once"),
+        (lambda p: OBProxSG([{"params": p, "n_p": 7}, {"params": [a_weight()]}], steps_per_epoch=1), "all switch"),
         (lambda p: RDA(p, gamma=0.0), "gamma must be"),
         (lambda p: RDA(p, gamma=1.0, centre="mean"), "centre must be"),
     ],

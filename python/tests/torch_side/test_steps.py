@@ -11,8 +11,8 @@ from obprox import _core
 from obprox.torch import _steps
 
 STEP, L1 = 0.3, 0.7
-# Every pairing of these as weight and gradient: both signs, zeros of both signs, the edges of the shrinking region, tiny
-# and huge numbers, and what is not a finite number.
+# Every pairing of these as weight and gradient: both signs, zeros of both signs, the edges of the shrinking region,
+# tiny and huge numbers, and what is not a finite number.
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.21, -0.21, 0.7, -0.7, 5e-324, 1e-300, -1e-300, 1e300, math.inf, -math.inf, math.nan]
 
 

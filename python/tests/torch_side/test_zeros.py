@@ -22,7 +22,8 @@ def test_orthant_steps_keep_zeros_zero_and_signs(foreach):
     weight = torch.nn.Parameter(torch.randn(50, 40))
     with torch.no_grad():
         weight[weight.abs() < 0.5] = 0
-    optimizer = OBProxSG([weight], lr=0.5, lambda_=0.01, n_p=0, n_o=None, steps_per_epoch=1, momentum=0.9, foreach=foreach)
+    options = dict(n_p=0, n_o=None, steps_per_epoch=1, momentum=0.9, foreach=foreach)
+    optimizer = OBProxSG([weight], lr=0.5, lambda_=0.01, **options)
     for _ in range(10):
         before = weight.detach().clone()
         after = one_step(optimizer, weight, 10 * torch.randn(50, 40))
