@@ -14,10 +14,12 @@ pub mod images;
 mod interchange;
 mod liveness;
 mod model;
+mod random;
 mod weights;
 
 pub use architecture::{Architecture, Kind};
 pub use channels::Channels;
+pub use compressed::Sizes;
 pub use engine::Engine;
 pub use graph::Graph;
 pub use model::{Model, Training};

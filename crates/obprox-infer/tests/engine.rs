@@ -67,5 +67,5 @@ fn what_cannot_be_run_is_refused() {
     assert_eq!(error.to_string(), "images of 3×3 pixels are too small for this network");
     let engine = Engine::new(&model, Kernels::Auto, [8, 8]).unwrap();
     assert!(engine.run(&[0.0; 100]).unwrap_err().to_string().starts_with("100 values are no images of 3×8×8"));
-    assert_eq!(engine.run(&[]).unwrap(), []);
+    assert!(engine.run(&[]).unwrap().is_empty());
 }

@@ -123,6 +123,26 @@ impl Weights {
     }
 }
 
+/// What a network takes on disk, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// As safetensors.
+    pub dense: usize,
+    /// As safetensors compressed by `zstd -19`.
+    pub dense_zstd: usize,
+    /// As a compressed network.
+    pub compressed: usize,
+}
+
+impl Model {
+    /// What the network takes in each form. It is compressed for this in every one of them.
+    pub fn sizes(&self) -> Result<Sizes> {
+        let dense = self.to_safetensors()?;
+        let zstd = zstd::bulk::compress(&dense, 19).map_err(|error| Error::Data(format!("zstd fails: {error}")))?;
+        Ok(Sizes { dense: dense.len(), dense_zstd: zstd.len(), compressed: self.to_compressed()?.len() })
+    }
+}
+
 const AGAIN: &str = "get the file again, or compress the network again";
 
 /// Whether tensors of these shapes may come out of these bytes.

@@ -13,6 +13,7 @@ mod program;
 mod sparse;
 
 use std::sync::Mutex;
+use std::time::Instant;
 
 use obprox::{Error, Result};
 use pulp::{Simd, WithSimd};
@@ -121,6 +122,30 @@ impl Engine {
         Ok(scores)
     }
 
+    /// Seconds that each convolution takes, the least of `repeats` runs: of one image, or of as many as are executed side
+    /// by side; by all threads. Reading images apart into every second pixel counts for the convolution that follows.
+    pub fn profile(&self, side_by_side: bool, repeats: usize) -> Vec<f64> {
+        let lanes = if side_by_side { LANES } else { 1 };
+        let image_len = self.shape().iter().product::<usize>();
+        let images = vec![0.5; lanes * image_len];
+        let mut scores = vec![0.0; lanes * self.program.classes];
+        let mut least = vec![f64::INFINITY; self.program.layers.len()];
+        for _ in 0..repeats {
+            let mut times = vec![0.0; least.len()];
+            let (mut layer, mut last) = (0, Instant::now());
+            self.run_steps(&images, &mut scores, lanes, rayon::current_num_threads(), |step| {
+                let now = Instant::now();
+                if let Step::Split { .. } | Step::Conv { .. } = step {
+                    times[layer] += (now - last).as_secs_f64();
+                }
+                layer += usize::from(matches!(step, Step::Conv { .. }));
+                last = now;
+            });
+            least.iter_mut().zip(times).for_each(|(least, time)| *least = least.min(time));
+        }
+        least
+    }
+
     /// What became of each convolution.
     pub fn layers(&self) -> &[Layer] {
         &self.program.layers
@@ -137,6 +162,11 @@ impl Engine {
     }
 
     fn run_chunk(&self, images: &[f32], scores: &mut [f32], lanes: usize, threads: usize) {
+        self.run_steps(images, scores, lanes, threads, |_| {});
+    }
+
+    /// Executes every step on images side by side, and tells when one is done.
+    fn run_steps(&self, images: &[f32], scores: &mut [f32], lanes: usize, threads: usize, mut done: impl FnMut(&Step)) {
         let mut workspace = self.take_workspace();
         let slots = &mut workspace.slots;
         slots.resize_with(self.program.slots.len(), Vec::new);
@@ -180,6 +210,7 @@ impl Engine {
                     head(planes, plane, weight, bias, scores, lanes);
                 }
             }
+            done(step);
         }
         self.give_back(workspace);
     }

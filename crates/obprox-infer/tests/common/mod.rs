@@ -4,9 +4,7 @@
 
 pub mod naive;
 
-use obprox_infer::graph::Role;
-use obprox_infer::images::Preprocessing;
-use obprox_infer::{Architecture, Model, Tensor, Training, Weights};
+use obprox_infer::{Architecture, Model, Training};
 
 /// Deterministic numbers without a dependency.
 pub struct Noise(u64);
@@ -28,33 +26,11 @@ impl Noise {
     }
 }
 
-/// Parameters of a network as they might be after training: `density` of the penalised weights are not zero.
-pub fn random_weights(architecture: Architecture, density: f32, seed: u64) -> Weights {
-    let mut noise = Noise::new(seed);
-    let parameters = architecture.graph().parameters();
-    let weights = parameters.into_iter().map(|parameter| {
-        let mut tensor = Tensor::zeros(parameter.shape.clone());
-        let fan_in: usize = parameter.shape[1..].iter().product();
-        let scale = (3.0 / (fan_in as f32 * density).max(1.0)).sqrt();
-        for value in tensor.data_mut() {
-            *value = match parameter.role {
-                Role::Weight if noise.unit() >= density => 0.0,
-                Role::Weight => scale * noise.signed(),
-                Role::NormWeight | Role::RunningVar => 0.5 + noise.unit(),
-                Role::Bias | Role::NormBias | Role::RunningMean => 0.3 * noise.signed(),
-            };
-        }
-        (parameter.name, tensor)
-    });
-    weights.collect()
-}
-
+/// A network as it might be after training: `density` of the penalised weights are not zero, the classes have names.
 pub fn random_model(architecture: Architecture, density: f32, seed: u64) -> Model {
-    let training = Training {
-        preprocessing: Some(Preprocessing::plain(32, architecture.channels())),
-        labels: (0..architecture.classes()).map(|class| format!("class {class}")).collect(),
-    };
-    Model::new(architecture, random_weights(architecture, density, seed), training).unwrap()
+    let (architecture, weights, training) = Model::random(architecture, density.into(), seed).unwrap().into_parts();
+    let labels = (0..architecture.classes()).map(|class| format!("class {class}")).collect();
+    Model::new(architecture, weights, Training { labels, ..training }).unwrap()
 }
 
 /// Random images as a network takes them.
