@@ -435,7 +435,8 @@ impl<'a> Run<'a> {
         let (mut point, certificate) = match (status, last_good) {
             (Status::Diverged, Some((support, certificate))) => (support.expand(problem), certificate),
             (Status::Diverged, None) => {
-                let point = origin.unwrap_or_else(|| Point::zero(problem));
+                let mut point = origin.unwrap_or_else(|| Point::zero(problem));
+                point.centre_intercepts();
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
@@ -443,7 +444,8 @@ impl<'a> Run<'a> {
                 (support.expand(problem), certificate)
             }
             _ => {
-                let point = solver.point();
+                let mut point = solver.point();
+                point.centre_intercepts();
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
