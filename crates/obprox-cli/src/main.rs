@@ -13,6 +13,7 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
+mod net;
 mod paper;
 mod path;
 mod predict;
@@ -58,6 +59,8 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
+    /// Sparse networks: compress, predict, measure
+    Net(net::Net),
     /// Show the logs of runs: a table, a page with charts, pictures
     Report(report::ReportCommand),
     /// Look at data files, convert, generate and download them
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(),
         Command::Path(path) => path.run(),
         Command::Cv(cv) => cv.run(),
+        Command::Net(net) => net.run(),
         Command::Report(report) => report.run(),
         Command::Data(data) => data.run(),
         Command::Paper(paper) => paper.run(),

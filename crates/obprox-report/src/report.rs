@@ -201,7 +201,8 @@ impl Entry {
 fn names(runs: &[Run]) -> Vec<String> {
     let mut names: Vec<String> = runs.iter().map(|run| run.solver().to_owned()).collect();
     // The first setting that differs, then the next, as long as they help.
-    let settings: [(&str, fn(&Run) -> Option<String>); 10] = [
+    type Setting = (&'static str, fn(&Run) -> Option<String>);
+    let settings: [Setting; 10] = [
         ("step ", |run| run.start.step.map(trimmed)),
         ("batch ", |run| run.start.batch.map(|batch| batch.to_string())),
         ("N_P ", |run| run.start.np.map(|np| np.to_string())),

@@ -82,7 +82,7 @@ pub fn grouped(count: u64) -> String {
     let mut out = String::new();
     for (at, digit) in text.chars().enumerate() {
         // A thin space that no line breaks at; numbers of four digits are read at a glance.
-        if at > 0 && (text.len() - at) % 3 == 0 && text.len() > 4 {
+        if at > 0 && (text.len() - at).is_multiple_of(3) && text.len() > 4 {
             out.push('\u{202f}');
         }
         out.push(digit);

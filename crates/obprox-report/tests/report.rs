@@ -64,7 +64,7 @@ fn runs(text: &str) -> Vec<Run> {
 
 fn chart(charts: &[Named], kind: &str) -> Chart {
     match &charts.iter().find(|chart| chart.kind == kind).unwrap_or_else(|| panic!("{kind}")).panel {
-        Panel::Chart(chart) => chart.clone(),
+        Panel::Chart(chart) => (**chart).clone(),
         Panel::Bars(_) => panic!("{kind} has bars"),
     }
 }

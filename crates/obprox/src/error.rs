@@ -45,6 +45,16 @@ pub enum Error {
         /// What is wrong and what to do about it.
         message: String,
     },
+    /// A value among the features is infinite or not a number.
+    #[error("row {row}, column {column}: {value} is not a finite number")]
+    NotFinite {
+        /// The row, counted from 1.
+        row: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
     /// Data that parsed but cannot be used for what is asked of it.
     #[error("{0}")]
     Data(String),
@@ -72,6 +82,16 @@ impl Error {
     /// For `map_err`: the system refused to write `path`.
     pub fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Self::Io { path: path.to_owned(), action: "cannot write", source }
+    }
+
+    /// An error about data, which did not know where the data came from, becomes one about the file.
+    pub fn of_file(self, path: &Path) -> Self {
+        let file = path.display().to_string();
+        match self {
+            Self::Data(message) => Self::File { file, message },
+            Self::Parameter { name, message } => Self::File { file, message: format!("{name}: {message}") },
+            other => other,
+        }
     }
 
     /// True where the user can mend it by giving something else (exit status 2 of the command); false where the

@@ -13,7 +13,7 @@ pub use obprox_report::text::{digits, percent, plural, rough, seconds, signed, s
 pub use fit::{Outcome, fit};
 pub use metrics::metrics;
 pub use sparkline::sparkline;
-pub use table::{grid, pairs, tight};
+pub use table::{grid, markdown, pairs, tight};
 
 use crate::failure::Failure;
 
@@ -52,7 +52,7 @@ pub fn sampled(count: usize, most: usize) -> Vec<usize> {
     }
 }
 
-/// A size in memory or on disk.
+/// A size on disk or in memory.
 pub fn bytes(bytes: usize) -> String {
     let size = bytes as f64;
     match bytes {

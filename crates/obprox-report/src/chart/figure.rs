@@ -10,14 +10,14 @@ use super::{Bars, Chart};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Panel {
     /// Series over axes.
-    Chart(Chart),
+    Chart(Box<Chart>),
     /// Bars beside names.
     Bars(Bars),
 }
 
 impl From<Chart> for Panel {
     fn from(chart: Chart) -> Self {
-        Self::Chart(chart)
+        Self::Chart(Box::new(chart))
     }
 }
 

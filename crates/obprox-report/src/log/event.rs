@@ -157,6 +157,9 @@ pub struct Epoch {
     pub phase: Option<Phase>,
     /// α of its last step.
     pub step_size: Option<f64>,
+    /// What the round was, in `auto`.
+    #[serde(flatten)]
+    pub round: Option<obprox::Round>,
     /// The point at its end.
     #[serde(flatten)]
     pub figures: Figures,
@@ -173,6 +176,7 @@ impl From<&EpochRecord> for Epoch {
             iterations: Some(record.iterations),
             phase: Some(record.phase),
             step_size: Some(record.step_size),
+            round: record.round,
             figures: record.certificate.as_ref().map(Figures::from).unwrap_or_default(),
             score: record.score,
             seconds: Some(record.seconds),

@@ -185,7 +185,7 @@ fn figure(number: usize, named: &Named, picture: bool) -> Markup {
             // Curves of runs have the legend of the section; others have one of their own.
             let own = !is_of_runs(named.kind);
             let entries = || chart.series.iter().zip(chart.colours()).filter(|(series, _)| !series.name.is_empty());
-            let picture = picture.then(|| Figure::of(chart.clone()).size(540, 320).without_titles().to_svg());
+            let picture = picture.then(|| Figure::of((**chart).clone()).size(540, 320).without_titles().to_svg());
             html! {
                 figure.card.wide[named.kind == "path-weights"] {
                     figcaption { strong { (chart.title) } @if !named.caption.is_empty() { span { (named.caption) } } }

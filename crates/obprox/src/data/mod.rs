@@ -7,6 +7,7 @@ mod cache;
 mod cells;
 mod csv;
 mod describe;
+mod import;
 mod label;
 mod libsvm;
 mod matrix;
@@ -15,17 +16,20 @@ mod read;
 mod source;
 mod standardise;
 mod synth;
+mod transpose;
 mod vector;
 
 pub use buffer::Buffer;
 pub use builder::Builder;
 pub use cache::write_cache;
 pub use describe::{Spread, Summary, Targets};
+pub use import::Stored;
 pub use label::Label;
 pub use libsvm::write_libsvm;
 pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
 pub(crate) use matrix::{Gathered, with_rows};
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
+pub use source::read_bytes;
 pub use standardise::{Scaling, standardise};
 pub use synth::{Entries, Planted, Synth, Task};
 

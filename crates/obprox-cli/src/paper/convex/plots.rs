@@ -118,7 +118,7 @@ pub fn rate(measured: &Measured) -> Figure {
             .series(Series::line(name, promised.collect::<Vec<_>>()).coloured(Colour::Palette(at)).dashed().thin());
     }
     let floors = || measured.curves.iter().map(|curve| (curve.step, curve.floor));
-    let (first, last) = (floors().next().unwrap_or((1.0, 1.0)), floors().last().unwrap_or((1.0, 1.0)));
+    let (first, last) = (floors().next().unwrap_or((1.0, 1.0)), floors().next_back().unwrap_or((1.0, 1.0)));
     let proportional = [first, (last.0, first.1 * last.0 / first.0)];
     let floor = Chart::new("The floor against α", Axis::log("α"), Axis::log("mean F − F* at the end"))
         .series(Series::points("measured", floors()))
