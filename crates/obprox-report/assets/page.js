@@ -141,7 +141,11 @@
         ctx.beginPath();
         if (x != null) {
           const at = u.valToPos(x, "x", true);
-          const late = at > box.left + 0.7 * box.width;
+          // Beside a neighbour the words turn away from it.
+          const neighbour = chart.marks
+            .map(mark => (mark.x == null ? 0 : u.valToPos(mark.x, "x", true) - at))
+            .find(other => other !== 0 && Math.abs(other) < 90 * pixels);
+          const late = neighbour != null ? neighbour > 0 : at > box.left + 0.7 * box.width;
           ctx.moveTo(at, box.top);
           ctx.lineTo(at, box.top + box.height);
           words(ctx, pixels, text, at + (late ? -5 : 5) * pixels, box.top + 3 * pixels, late ? "right" : "left");

@@ -90,6 +90,11 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
+/// A path without its directories.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
 /// A command line that a shell reads as these words.
 pub fn shell(words: &[String]) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "_@%+=:,./-".contains(sign);

@@ -39,6 +39,8 @@ const MARGIN: f64 = 16.0;
 const LINE: f64 = 20.0;
 /// Names longer than this are cut.
 const NAME: usize = 28;
+/// Marks closer than this, in pixels, share the room for their words.
+const CLOSE: f64 = 90.0;
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Nothing can go wrong while drawing into a string, but plotters cannot know that.
@@ -325,12 +327,19 @@ impl<'a, 'b> Frame<'a, 'b> {
     }
 
     fn draw_marks(&self, chart: &Chart) -> Drawn {
+        let place = |mark: &Mark| if let Mark::At(x, _) = mark { Some(self.x.share(*x) * self.width) } else { None };
+        let places: Vec<f64> = chart.marks.iter().filter_map(place).collect();
         for mark in &chart.marks {
             let (from, to, text, anchor, at) = match mark {
                 Mark::At(x, text) => {
                     let x = self.x.share(*x) * self.width;
-                    let (anchor, near) =
-                        if x > 0.7 * self.width { (HPos::Right, x - 5.0) } else { (HPos::Left, x + 5.0) };
+                    // Beside a neighbour the words turn away from it.
+                    let close = |other: f64| other != 0.0 && other.abs() < CLOSE;
+                    let left = match places.iter().map(|other| other - x).find(|&other| close(other)) {
+                        Some(other) => other > 0.0,
+                        None => x > 0.7 * self.width,
+                    };
+                    let (anchor, near) = if left { (HPos::Right, x - 5.0) } else { (HPos::Left, x + 5.0) };
                     ((x, 0.0), (x, self.height), text, anchor, (near, 9.0))
                 }
                 Mark::Level(y, text) => {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::log::{Run, Status};
 use crate::report::{Entry, Problem};
-use crate::text::{digits, grouped, percent, plural, rough, seconds, significant, trimmed};
+use crate::text::{digits, file_name, grouped, percent, plural, rough, seconds, significant, trimmed};
 
 /// A figure, what it is, and what goes with it.
 struct Card {
@@ -126,5 +126,5 @@ fn lasted(run: &Run) -> String {
 }
 
 fn test(run: &Run) -> String {
-    run.start.test.as_ref().map_or(String::new(), |test| format!("on {test}"))
+    run.start.test.as_ref().map_or(String::new(), |test| format!("on {}", file_name(test)))
 }

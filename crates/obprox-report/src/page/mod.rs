@@ -15,7 +15,7 @@ use crate::chart::{Figure, Panel};
 use crate::charts::{Named, charts, switch_words};
 use crate::report::{Problem, Report};
 use crate::table;
-use crate::text::shell;
+use crate::text::{file_name, shell};
 use data::Data;
 
 const STYLE: &str = include_str!("../../assets/page.css");
@@ -80,8 +80,8 @@ fn title(report: &Report) -> String {
     let mut names: Vec<&str> = report.problems.iter().map(Problem::data).collect();
     names.dedup();
     match names[..] {
-        [name] => name.to_owned(),
-        [first, second] => format!("{first} and {second}"),
+        [name] => file_name(name).to_owned(),
+        [first, second] => format!("{} and {}", file_name(first), file_name(second)),
         _ => format!("{} problems", report.problems.len()),
     }
 }
