@@ -1,0 +1,200 @@
+"""The compiled part of obprox; written in Rust, in `crates/obprox-py`."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, Optional, Union, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+_Floats = NDArray[np.float64]
+_Figures = dict[str, Any]
+_OnEpoch = Optional[Callable[[_Figures], Any]]
+_Path = Union[str, PathLike[str]]
+
+@final
+class Matrix:
+    @staticmethod
+    def csr(
+        n_cols: int, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], threads: int = 0
+    ) -> Matrix: ...
+    @staticmethod
+    def dense(array: NDArray[Any], threads: int = 0) -> Matrix: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def storage(self) -> str: ...
+
+@final
+class Problem:
+    def __new__(
+        cls,
+        matrix: Matrix,
+        targets: _Floats,
+        loss: str,
+        *,
+        parameter: Optional[float] = None,
+        row_weights: Optional[_Floats] = None,
+        class_weights: Optional[Sequence[tuple[float, float]]] = None,
+        balanced: bool = False,
+        feature_weights: Optional[_Floats] = None,
+        fit_intercept: bool = True,
+        threads: int = 0,
+    ) -> Problem: ...
+    def with_alpha(self, alpha: float, l1_ratio: float) -> Problem: ...
+    def alpha_of(self, c: float) -> float: ...
+    def alphas(self, l1_ratio: float, count: int, eps: Optional[float]) -> list[float]: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def lambda_max(self) -> float: ...
+
+@final
+class Settings:
+    def __new__(
+        cls,
+        solver: str = "auto",
+        *,
+        max_iter: Optional[int] = None,
+        tol: float = 1e-6,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str, None] = None,
+        schedule: str = "decay",
+        decay: Optional[float] = None,
+        n_p: Optional[int] = None,
+        n_o: Optional[float] = None,
+        switch: Optional[str] = None,
+        gamma: Optional[float] = None,
+        average: bool = False,
+        seed: int = 0,
+    ) -> Settings: ...
+    @property
+    def max_iter(self) -> int: ...
+    @property
+    def tol(self) -> float: ...
+
+@final
+class Fit:
+    @property
+    def coef(self) -> _Floats: ...
+    @property
+    def intercept(self) -> _Floats: ...
+    @property
+    def n_iter(self) -> int: ...
+    @property
+    def certificate(self) -> _Figures: ...
+    @property
+    def trace(self) -> list[_Figures]: ...
+
+@final
+class Steps:
+    def __len__(self) -> int: ...
+    def coefs(self) -> _Floats: ...
+    def coef(self, at: int) -> _Floats: ...
+    def intercepts(self) -> _Floats: ...
+    def table(self) -> list[_Figures]: ...
+    @property
+    def stopped(self) -> bool: ...
+
+@final
+class Scores:
+    @property
+    def loss(self) -> _Floats: ...
+    @property
+    def score(self) -> _Floats: ...
+    @property
+    def nnz(self) -> _Floats: ...
+    @property
+    def unconverged(self) -> int: ...
+    def model(self, fold: int, at: int) -> Optional[tuple[_Floats, _Floats]]: ...
+
+@final
+class Model:
+    def __new__(
+        cls,
+        loss: str,
+        coef: _Floats,
+        intercept: _Floats,
+        *,
+        parameter: Optional[float] = None,
+        labels: Sequence[float] = ...,
+        label_names: Sequence[str] = ...,
+        feature_names: Optional[Sequence[str]] = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        certificate: Any = None,
+    ) -> Model: ...
+    @staticmethod
+    def load(path: _Path) -> Model: ...
+    def save(self, path: _Path) -> None: ...
+    @property
+    def loss(self) -> str: ...
+    @property
+    def parameter(self) -> Optional[float]: ...
+    @property
+    def is_classifier(self) -> bool: ...
+    @property
+    def coef(self) -> _Floats: ...
+    @property
+    def intercept(self) -> _Floats: ...
+    @property
+    def labels(self) -> list[float]: ...
+    @property
+    def label_names(self) -> list[str]: ...
+    @property
+    def penalties(self) -> tuple[float, float]: ...
+    @property
+    def certificate(self) -> Optional[_Figures]: ...
+
+def fit(
+    problem: Problem,
+    settings: Settings,
+    *,
+    start: Optional[tuple[_Floats, _Floats]] = None,
+    on_epoch: _OnEpoch = None,
+    threads: int = 0,
+) -> Fit: ...
+def fit_at_most(
+    problem: Problem, settings: Settings, most: int, *, on_epoch: _OnEpoch = None, threads: int = 0
+) -> Fit: ...
+def path(
+    problem: Problem,
+    settings: Settings,
+    alphas: Sequence[float],
+    l1_ratio: float,
+    *,
+    on_epoch: _OnEpoch = None,
+    threads: int = 0,
+) -> Steps: ...
+def cross_validate(
+    problem: Problem,
+    settings: Settings,
+    alphas: Sequence[float],
+    l1_ratio: float,
+    folds: Union[int, Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]],
+    *,
+    score_weights: Optional[_Floats] = None,
+    over_total: bool = False,
+    keep_models: bool = False,
+    seed: int = 0,
+    on_progress: Optional[Callable[[int, int], Any]] = None,
+    threads: int = 0,
+) -> Scores: ...
+def choose(table: _Floats) -> tuple[int, int]: ...
+def probabilities(margins: _Floats, threads: int = 0) -> _Floats: ...
+def read_file(
+    path: _Path, *, n_cols: Optional[int] = None, label: Optional[str] = None, threads: int = 0
+) -> dict[str, Any]: ...
+def write_cache_file(
+    source: _Path, path: _Path, *, n_cols: Optional[int] = None, threads: int = 0
+) -> None: ...
+def soft_threshold(x: _Floats, t: float) -> _Floats: ...
+def on_face(trial: _Floats, x: _Floats) -> _Floats: ...
+def prox_step(x: _Floats, gradient: _Floats, step: float, l1: float, l2: float = 0.0) -> _Floats: ...
+def orthant_step(x: _Floats, gradient: _Floats, step: float, l1: float, l2: float = 0.0) -> _Floats: ...
+def dual_average(gradient: _Floats, beta: float, l1: float, l2: float = 0.0) -> _Floats: ...
+def rda_weight(gradient_sum: _Floats, t: int, gamma: float, l1: float, l2: float = 0.0) -> _Floats: ...
+def drift(x: _Floats, gradient: _Floats, step: float, l1: float, k: int, l2: float = 0.0) -> _Floats: ...
+def rest(x: _Floats, elapsed: float, l1: float, l2: float = 0.0) -> _Floats: ...
