@@ -1,11 +1,16 @@
 """Data that every test may use, and what must be there for some."""
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+# Tests of obprox.torch run where PyTorch is there; OBPROX_REQUIRE_TORCH=1 makes its absence a failure.
+if importlib.util.find_spec("torch") is None and os.environ.get("OBPROX_REQUIRE_TORCH") != "1":
+    collect_ignore = ["torch_side"]
 
 
 class Problems:

@@ -10,6 +10,7 @@ mod error;
 mod fit;
 mod matrix;
 mod model;
+mod net;
 mod operators;
 mod path;
 mod problem;
@@ -29,6 +30,8 @@ mod core {
     use crate::matrix::Matrix;
     #[pymodule_export]
     use crate::model::{Model, probabilities};
+    #[pymodule_export]
+    use crate::net::{Network, plain_name, read_tensors, write_tensors};
     #[pymodule_export]
     use crate::operators::{drift, dual_average, on_face, orthant_step, prox_step, rda_weight, rest, soft_threshold};
     #[pymodule_export]

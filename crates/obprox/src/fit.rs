@@ -432,23 +432,26 @@ impl<'a> Run<'a> {
 
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
-        let (mut point, certificate) = match (status, last_good) {
-            (Status::Diverged, Some((support, certificate))) => (support.expand(problem), certificate),
+        let centred = |mut point: Point| {
+            point.centre_intercepts();
+            point
+        };
+        let (point, certificate) = match (status, last_good) {
+            (Status::Diverged, Some((support, certificate))) => (centred(support.expand(problem)), certificate),
             (Status::Diverged, None) => {
-                let point = origin.unwrap_or_else(|| Point::zero(problem));
+                let point = centred(origin.unwrap_or_else(|| Point::zero(problem)));
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
             (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, certificate))) if evaluated => {
-                (support.expand(problem), certificate)
+                (centred(support.expand(problem)), certificate)
             }
             _ => {
-                let point = solver.point();
+                let point = centred(solver.point());
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
         };
-        point.centre_intercepts();
         let fit = Fit {
             model: Model::new(problem, &point, &certificate),
             point,

@@ -6,6 +6,8 @@ mod method;
 mod problem;
 
 pub use data::DataFlags;
+#[cfg(feature = "net")]
+pub use data::start_threads;
 pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 pub use problem::ProblemFlags;
