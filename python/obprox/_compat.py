@@ -72,8 +72,12 @@ except ImportError:
         if y.dtype.kind == "f" and np.any(y != np.floor(y)):
             raise ValueError("Unknown label type: continuous. A classifier needs labels; use a regressor for numbers.")
 
-    def validate_data(estimator, X, y=None, *, reset=True, multi_output=False, y_numeric=False, dtype=None, **_):
+    def validate_data(
+        estimator, X, y=None, *, dtype, reset=True, multi_output=False, y_numeric=False, ensure_all_finite=True, **_
+    ):
         X = _rows(X, dtype)
+        if ensure_all_finite and not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
+            raise ValueError("Input X contains NaN or infinity.")
         if reset:
             estimator.n_features_in_ = X.shape[1]
         elif X.shape[1] != estimator.n_features_in_:

@@ -24,8 +24,8 @@ def rows(X, threads):
     that take fewer bytes when stored sparse.
     """
     if not hasattr(X, "tocsr"):
-        return _core.Matrix.dense(np.ascontiguousarray(X), threads)
-    same = [np.ascontiguousarray(part) for part in (X.indptr, X.indices, X.data)]
+        return _core.Matrix.dense(np.require(X, requirements="CA"), threads)
+    same = [np.require(part, requirements="CA") for part in (X.indptr, X.indices, X.data)]
     if same[0].dtype != same[1].dtype:
         same[:2] = [part.astype(np.int64) for part in same[:2]]
     return _core.Matrix.csr(X.shape[1], *same, threads)

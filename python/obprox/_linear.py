@@ -16,7 +16,7 @@ from ._compat import (
     check_classification_targets,
     validate_data,
 )
-from ._inputs import checked, rows, vector
+from ._inputs import DTYPES, checked, rows, vector
 from ._parameters import settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
@@ -85,7 +85,7 @@ class Linear(BaseEstimator):
         """Solves the problems one after the other: the fits, and the settings they were made with."""
         chosen = settings(self)
         penalised = [self._penalised(problem) for problem in problems]
-        starts = self._starts(len(problems))
+        starts = self._starts([problem.outputs for problem in problems])
         with Watch(self, chosen.max_iter) as watch:
             call = {"on_epoch": watch.on_epoch, "threads": threads(self.n_jobs)}
             most = getattr(self, "max_features", None)
@@ -93,17 +93,18 @@ class Linear(BaseEstimator):
                 return [_core.fit_at_most(problem, chosen, int(most), **call) for problem in penalised], chosen
             return [_core.fit(p, chosen, start=s, **call) for p, s in zip(penalised, starts)], chosen
 
-    def _starts(self, count):
-        """Where each of the problems starts: the solution before, for a warm start."""
+    def _starts(self, outputs):
+        """Where each of the problems starts: for a warm start at the solution before, if it has the same shape."""
         coef = getattr(self, "coef_", None)
+        nowhere = [None] * len(outputs)
         if not self.warm_start or coef is None:
-            return [None] * count
-        coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
-        intercept = np.broadcast_to(np.ravel(self.intercept_), len(coef))
-        if coef.shape[1] != self.n_features_in_ or len(coef) % count:
-            return [None] * count
-        parts = zip(np.array_split(coef, count), np.array_split(intercept, count))
-        return [(np.ascontiguousarray(c, dtype=float), np.ascontiguousarray(i, dtype=float)) for c, i in parts]
+            return nowhere
+        coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef).astype(float)
+        intercept = np.broadcast_to(np.ravel(self.intercept_), len(coef)).astype(float)
+        if coef.shape != (sum(outputs), self.n_features_in_):
+            return nowhere
+        at = np.cumsum(outputs)[:-1]
+        return list(zip(np.split(coef, at), np.split(intercept, at)))
 
     def _keep(self, fits, chosen):
         """Makes the results attributes."""
@@ -167,7 +168,7 @@ class Linear(BaseEstimator):
     def _margins(self, X):
         """x·d + b of each row."""
         self._check_fitted()
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
         coef = np.asarray(self.coef_) if not hasattr(self.coef_, "toarray") else self.coef_
         product = X @ coef.T
         return (product.toarray() if hasattr(product, "toarray") else product) + self.intercept_
@@ -293,8 +294,11 @@ class Classifier(ClassifierMixin, Linear):
 class Regressor(RegressorMixin, Linear):
     """A linear model of numbers."""
 
+    #: Whether y may have several columns, each learnt by itself.
+    _takes_many = True
+
     def _problems(self, X, y, sample_weight):
-        X, y = checked(self, X, y, multi_output=True, y_numeric=True)
+        X, y = checked(self, X, y, multi_output=self._takes_many, y_numeric=True)
         self._many = y.ndim == 2 and y.shape[1] > 1
         matrix = rows(X, threads(self.n_jobs))
         return [self._state(matrix, column, self._loss_name(), sample_weight) for column in y.reshape(len(y), -1).T]
@@ -325,7 +329,7 @@ class Regressor(RegressorMixin, Linear):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._takes_many
         return tags
 
 
@@ -333,7 +337,7 @@ class Watch:
     """What looks at a run: the progress bar and the user's callback, as one function for the core."""
 
     def __init__(self, estimator, max_iter):
-        self._bar = Progress(estimator.solver, max_iter) if estimator.verbose else None
+        self._bar = Progress(estimator.solver, max_iter, estimator.tol) if estimator.verbose else None
         self._callback = estimator.callback
         watched = self._bar is not None or self._callback is not None
         self.on_epoch = self._epoch if watched else None

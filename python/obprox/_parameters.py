@@ -12,7 +12,7 @@ from . import _core
 #: The keywords that say how a problem is solved, the same for every estimator, with their defaults.
 SOLVER = {
     "solver": "auto",
-    "tol": 1e-6,
+    "tol": 1e-11,
     "max_iter": None,
     "batch_size": None,
     "step_size": 1.0,
@@ -34,9 +34,10 @@ SOLVER_DOC = """\
 solver : {'auto', 'obproxsg-plus', 'obproxsg', 'prox-sg', 'rda', 'prox-svrg'}, default='auto'
     'auto' finds the support, solves on it by Newton steps and proves the optimum. The others are the paper's
     methods, exactly as the paper has them: they make sparse models quickly and seldom reach ``tol``.
-tol : float, default=1e-6
+tol : float, default=1e-11
     Stops at this relative duality gap: F is then at most ``tol * F`` above its minimum. (The KKT distance
-    where the loss has no dual.)
+    where the loss has no dual.) The last rounds of 'auto' are Newton steps, which double the digits: a small
+    ``tol`` costs one more of them.
 max_iter : int, default=None
     At most this many rounds of 'auto', or epochs of the others; None stands for 200 and 30.
 batch_size : int or 'all', default=None

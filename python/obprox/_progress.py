@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 WIDTH = 24
@@ -10,18 +11,23 @@ WIDTH = 24
 class Progress:
     """Shows how far a run has come; writes to the error stream and nowhere else."""
 
-    def __init__(self, name, total):
-        self.name, self.total = name, total
+    def __init__(self, name, total=1, tol=0.0):
+        self.name, self.total, self.tol = name, total, tol
         self._cell = _notebook_cell()
 
     def epoch(self, figures):
         """Shows an epoch of a run."""
+        share = figures["epoch"] / self.total
         words = [f"{figures['phase']} {figures['epoch']}/{self.total}"]
         if "F" in figures:
             words += [f"F {figures['F']:.6g}", f"nnz {figures['nnz']}"]
-            if figures["relative_gap"] is not None:
-                words.append(f"gap {figures['relative_gap']:.1e}")
-        self.show(figures["epoch"] / self.total, "  ".join(words))
+            gap = figures["relative_gap"]
+            if gap is not None:
+                words.append(f"gap {gap:.1e}")
+                # A run ends by its epochs or by its gap, of which each digit is a step towards the tolerance.
+                if 0 < self.tol < 1 and gap < 1:
+                    share = max(share, math.log(max(gap, self.tol)) / math.log(self.tol))
+        self.show(share, "  ".join(words))
 
     def count(self, done, total):
         """Shows how many of the fits are done."""

@@ -28,6 +28,7 @@ class CrossValidated(Linear):
     """Tries every penalty on every fold, takes the one that predicts best, and fits all rows with it."""
 
     _over_total = False
+    _takes_many = False
 
     # ---- what the estimators differ in ---------------------------------------------------------------------------
 
@@ -97,13 +98,13 @@ class CrossValidated(Linear):
         """Scores every penalty on every fold and keeps the best."""
         scoring, chosen = self._scoring(), settings(self)
         built_in = isinstance(scoring, str) and scoring in _BUILT_IN
-        ratios = self._ratios()
-        grids = [self._grid(problems, ratio) for ratio in ratios]
         y = np.asarray(y)
         folds = self._folds(X, y)
+        ratios = self._ratios()
+        grids = [self._grid(problems, ratio) for ratio in ratios]
         count = folds if isinstance(folds, int) else len(folds)
         weights = vector(sample_weight, len(y), "sample_weight")
-        bar = Progress("cv", 0) if self.verbose else None
+        bar = Progress("cv") if self.verbose else None
         done, total = 0, sum(len(grid) for grid in grids) * count * len(problems)
         tables, unconverged = [], 0
         try:
@@ -157,7 +158,12 @@ class CrossValidated(Linear):
         from sklearn.base import is_classifier
         from sklearn.model_selection import check_cv
 
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        cv = self.cv
+        if cv is None and is_classifier(self):
+            # Five, or fewer where every class is so small that five cannot be had.
+            sizes = np.unique(y, return_counts=True)[1]
+            cv = 5 if sizes.max() >= 5 else max(2, sizes.min())
+        splitter = check_cv(cv, y, classifier=is_classifier(self))
         place = lambda rows: np.ascontiguousarray(np.arange(len(y))[rows], dtype=np.int64)
         return [(place(train), place(test)) for train, test in splitter.split(X, y)]
 
@@ -312,9 +318,6 @@ class ElasticNetCV(CrossValidated, ElasticNet):
     def _keep_paths(self, paths):
         self.mse_path_ = paths
 
-    def __sklearn_tags__(self):
-        return _single(super().__sklearn_tags__())
-
 
 @parameters(eps=1e-3, alphas=100, fit_intercept=True, cv=None, rule="best")
 class LassoCV(ElasticNetCV):
@@ -421,8 +424,8 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     >>> X = rng.normal(size=(200, 20))
     >>> y = np.where(X[:, 0] + 0.5 * rng.normal(size=200) > 0, "yes", "no")
     >>> model = SparseClassifierCV(alphas=20, rule="1se").fit(X, y)
-    >>> np.flatnonzero(model.coef_)
-    array([0])
+    >>> bool(model.alpha_ > 0.02), int(np.abs(model.coef_).argmax())
+    (True, 0)
     """
 
     max_features = None
@@ -505,11 +508,3 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     def _scoring(self):
         return self.scoring
 
-    def __sklearn_tags__(self):
-        return _single(super().__sklearn_tags__())
-
-
-def _single(tags):
-    """Tags of an estimator that takes one target."""
-    tags.target_tags.multi_output = False
-    return tags

@@ -160,7 +160,7 @@ class ElasticNet(Regressor):
     >>> X = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 1.5], [3.0, 0.0]])
     >>> model = ElasticNet(alpha=0.1).fit(X, [1.0, 2.0, 3.1, 3.9])
     >>> model.coef_.round(4), round(model.intercept_, 4)
-    (array([0.9001, 0.    ]), 1.1498)
+    (array([0.9038, 0.    ]), 1.1442)
     """
 
     _loss = "squared"

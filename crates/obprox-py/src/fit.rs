@@ -141,6 +141,10 @@ fn figures<'py>(py: Python<'py>, record: &EpochRecord) -> PyResult<Bound<'py, Py
     };
     dict.set_item("phase", phase)?;
     dict.set_item("step_size", record.step_size)?;
+    if let Some(round) = &record.round {
+        dict.set_item("stage", round.stage.name())?;
+        dict.set_item("working_set", round.working_set)?;
+    }
     if let Some(certificate) = &record.certificate {
         put(&dict, certificate)?;
     }

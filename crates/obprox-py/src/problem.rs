@@ -85,8 +85,18 @@ impl Problem {
                 "there is no grid of its own at l1_ratio=0, where no α leaves x = 0: give one",
             ));
         }
+        if self.inner.lambda_max() == 0.0 {
+            // x = 0 is optimal whatever α is, as with a constant y.
+            return Ok(vec![f64::EPSILON; count]);
+        }
         let grid = Lambdas::Spaced { count, ratio: eps }.values(&self.inner).map_err(|error| raise(py, error))?;
         Ok(grid.into_iter().map(|lambda| lambda / l1_ratio).collect())
+    }
+
+    /// Margins a row: 1, or the number of classes.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.inner.outputs()
     }
 
     /// λ_max, the smallest λ at which x = 0 is optimal.

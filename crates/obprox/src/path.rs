@@ -3,6 +3,7 @@
 //! Problem: min F at λ₁ > λ₂ > … > λ_m, the data shared. The point of λ_i is where the run at λ_{i+1} starts, which is
 //! never far from there; each λ is certified by itself, so a path at λ is as good as a fit at λ.
 
+use crate::auto::Carry;
 use crate::certificate::Certificate;
 use crate::data::Dataset;
 use crate::fit::{Fit, Run, Settings, Status};
@@ -191,12 +192,16 @@ pub(crate) fn walk(
 ) -> Result<bool> {
     let mut listener = Listener { observer, stop: false };
     let mut point: Option<Point> = None;
+    // The solver carries over what it has where λ alone moves.
+    let floor = pairs.iter().map(|&(lambda, _)| lambda).fold(f64::INFINITY, f64::min);
+    let same_l2 = pairs.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    let mut carry = same_l2.then(|| Carry::new(floor));
     for &(lambda, l2) in pairs {
         if listener.stop {
             return Ok(true);
         }
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?.with_l2(l2)?;
-        let fit = solve(&problem, settings, point.as_ref(), &mut listener)?;
+        let fit = solve(&problem, settings, point.as_ref(), &mut carry, &mut listener)?;
         if fit.status == Status::Stopped {
             return Ok(true);
         }
@@ -206,8 +211,14 @@ pub(crate) fn walk(
     Ok(false)
 }
 
-fn solve(problem: &Problem, settings: &Settings, start: Option<&Point>, listener: &mut Listener) -> Result<Fit> {
-    let mut run = Run::new(problem, settings.clone()).observe(listener);
+fn solve(
+    problem: &Problem,
+    settings: &Settings,
+    start: Option<&Point>,
+    carry: &mut Option<Carry>,
+    listener: &mut Listener,
+) -> Result<Fit> {
+    let mut run = Run::new(problem, settings.clone()).observe(listener).carry(carry);
     if let Some(start) = start {
         run = run.start(start);
     }
@@ -290,7 +301,7 @@ pub fn at_most(
     let mut tried = 0;
     let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<(Found, bool)> {
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, start, &mut listener)?;
+        let fit = solve(&problem, settings, start, &mut None, &mut listener)?;
         tried += 1;
         Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
     };

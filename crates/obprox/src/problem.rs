@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Dataset, Matrix, Scaling, standardise};
 use crate::loss::{Loss, Task};
 use crate::pass;
-use crate::penalty::Regularization;
+use crate::penalty::{Penalty, Regularization};
 use crate::{Error, Result};
 
 /// How λ is given.
@@ -81,6 +81,10 @@ pub struct Problem {
     scaling: Option<Arc<Scaling>>,
     lambda_max: f64,
     least_scale: f64,
+    /// The features that are worked on, one after the other, where they were taken out of the rows.
+    columns: Option<Arc<Matrix>>,
+    /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
+    left_out: usize,
 }
 
 impl Problem {
@@ -126,6 +130,8 @@ impl Problem {
             scaling,
             lambda_max: 0.0,
             least_scale: 0.0,
+            columns: None,
+            left_out: 0,
         };
         (problem.lambda_max, problem.least_scale) = pass::at_zero(&problem);
         problem.with_lambda(terms.lambda)?.with_l2(terms.l2)
@@ -172,6 +178,31 @@ impl Problem {
         let mut rest = Self { row_weights: Some(weights.into()), total_weight, ..self.clone() };
         (rest.lambda_max, rest.least_scale) = pass::at_zero(&rest);
         Ok(rest)
+    }
+
+    /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
+    /// the same optimum where the others are 0 there. Names, scaling and rows stay with the whole problem.
+    pub(crate) fn by_columns(&self, features: Option<&[u32]>) -> Self {
+        let regularization = match features {
+            Some(features) => self.regularization.keep(features),
+            None => self.regularization.clone(),
+        };
+        Self {
+            columns: Some(Arc::new(self.matrix.transposed(features))),
+            left_out: features.map_or(0, |features| self.n_features() - features.len()),
+            regularization,
+            ..self.clone()
+        }
+    }
+
+    /// The features one after the other, where they were taken out of the rows.
+    pub(crate) fn columns(&self) -> Option<&Matrix> {
+        self.columns.as_deref()
+    }
+
+    /// Weights and intercepts, those of features that were left out included.
+    pub(crate) fn n_coordinates(&self) -> usize {
+        (self.n_features() + self.left_out + usize::from(self.intercept)) * self.outputs()
     }
 
     /// The rows.
@@ -253,7 +284,7 @@ impl Problem {
 
     /// n.
     pub fn n_features(&self) -> usize {
-        self.matrix.n_cols()
+        self.columns.as_ref().map_or(self.matrix.n_cols(), |columns| columns.n_rows())
     }
 
     /// Margins a row: 1, or the number of classes.

@@ -16,6 +16,7 @@ mod read;
 mod source;
 mod standardise;
 mod synth;
+mod transpose;
 mod vector;
 
 pub use buffer::Buffer;

@@ -66,9 +66,35 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn conjugate(&self, _dual: f64, _target: f64) -> Option<f64> {
         None
     }
+    /// The least and the greatest ℓ′ over all margins, where they are finite.
+    fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
+        None
+    }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
         None
+    }
+
+    /// ℓ′ of many rows.
+    fn derivatives(&self, margins: &[f64], targets: &[f64], derivatives: &mut [f64]) {
+        for ((derivative, &margin), &target) in derivatives.iter_mut().zip(margins).zip(targets) {
+            *derivative = self.derivative(margin, target);
+        }
+    }
+
+    /// ℓ′ and ℓ″ of many rows; false where there is no ℓ″.
+    fn expand(&self, margins: &[f64], targets: &[f64], slopes: &mut [f64], curvatures: &mut [f64]) -> bool {
+        let out = slopes.iter_mut().zip(curvatures);
+        for (((slope, curvature), &margin), &target) in out.zip(margins).zip(targets) {
+            let Some(second) = self.curvature(margin, target) else { return false };
+            (*slope, *curvature) = (self.derivative(margin, target), second);
+        }
+        true
+    }
+
+    /// Σ ℓ over many rows.
+    fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
+        margins.iter().zip(targets).map(|(&margin, &target)| self.value(margin, target)).sum()
     }
 }
 
@@ -97,6 +123,10 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// A bound on the largest eigenvalue of ∇²ℓ over all margins, where there is one.
     fn smoothness(&self) -> Option<f64>;
+    /// Bounds of every entry of ∇ℓ over all margins, where there are some.
+    fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
+        None
+    }
     /// ℓ*(u; y): infinite outside its domain, nothing where it is not known.
     fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64>;
     /// The parameter the name alone does not tell.
@@ -112,6 +142,22 @@ pub trait Loss: Debug + Send + Sync {
             let span = row * width..(row + 1) * width;
             self.gradient(&margins[span.clone()], target, &mut gradients[span]);
         }
+    }
+
+    /// The gradients and the diagonals of ∇²ℓ of many rows; false where the loss has no curvature to give.
+    fn expand(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64], curvatures: &mut [f64]) -> bool {
+        let width = self.outputs();
+        self.gradients(margins, targets, gradients);
+        targets.iter().enumerate().all(|(row, &target)| {
+            let span = row * width..(row + 1) * width;
+            self.curvature(&margins[span.clone()], target, &mut curvatures[span])
+        })
+    }
+
+    /// Σ ℓ over many rows.
+    fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
+        let rows = margins.chunks_exact(self.outputs()).zip(targets);
+        rows.map(|(margins, &target)| self.value(margins, target)).sum()
     }
 }
 
@@ -156,10 +202,20 @@ impl<L: ScalarLoss> Loss for L {
         ScalarLoss::parameter(self)
     }
 
+    fn slope_range(&self, target: f64) -> Option<(f64, f64)> {
+        ScalarLoss::slope_range(self, target)
+    }
+
     fn gradients(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64]) {
-        for ((gradient, &margin), &target) in gradients.iter_mut().zip(margins).zip(targets) {
-            *gradient = self.derivative(margin, target);
-        }
+        self.derivatives(margins, targets, gradients);
+    }
+
+    fn expand(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64], curvatures: &mut [f64]) -> bool {
+        ScalarLoss::expand(self, margins, targets, gradients, curvatures)
+    }
+
+    fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
+        ScalarLoss::total(self, margins, targets)
     }
 }
 
