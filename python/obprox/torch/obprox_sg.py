@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Union
+
+from torch import Tensor
 
 from ._optimizer import Batch
 from ._steps import orthant_, prox_
@@ -42,7 +44,7 @@ class OBProxSG(ProxSG):
     def __init__(
         self,
         params: Any,
-        lr: float = 0.1,
+        lr: Union[float, Tensor] = 0.1,
         lambda_: float = 1e-4,
         *,
         n_p: Optional[int] = 5,

@@ -66,8 +66,8 @@ class RDA(SparseOptimizer):
             raise ValueError(f'centre must be "start" or "zero", not {group["centre"]!r}')
 
     def _before(self, group: Dict[str, Any]) -> None:
-        group["weight_sum"] += group["lr"]
-        group["weight_square_sum"] += group["lr"] ** 2
+        group["weight_sum"] += float(group["lr"])
+        group["weight_square_sum"] += float(group["lr"]) ** 2
 
     def _update(self, batch: Batch, group: Dict[str, Any]) -> None:
         total, square_total = group["weight_sum"], group["weight_square_sum"]
@@ -77,7 +77,7 @@ class RDA(SparseOptimizer):
         sums = self._state(batch, "gradient_sum", torch.zeros_like)
         first_centre = torch.clone if group["centre"] == "start" else torch.zeros_like
         centres = self._state(batch, "centre", first_centre)
-        accumulate_(sums, batch.gradients, 1.0, group["lr"], foreach=foreach)
+        accumulate_(sums, batch.gradients, 1.0, float(group["lr"]), foreach=foreach)
         means = [gradient_sum.clone() for gradient_sum in sums]
         divide_(means, total, foreach=foreach)
         beta = group["gamma"] * math.sqrt(square_total) / total
