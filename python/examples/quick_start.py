@@ -13,7 +13,7 @@ score = X[:, :5] @ [2.0, -1.5, 1.0, 1.0, -0.5]
 y = np.where(score + 0.5 * rng.normal(size=400) > 0, "yes", "no")
 
 # %% Fit. The first call takes milliseconds: nothing is compiled.
-model = obprox.LogisticRegression(C=0.1, verbose=1).fit(X, y)
+model = obprox.LogisticRegression(C=0.05, verbose=1).fit(X, y)
 print("features in use:", np.flatnonzero(model.coef_))
 
 # %% What is proved about it, and how the run went.

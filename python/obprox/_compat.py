@@ -7,6 +7,8 @@ missed is what scikit-learn itself adds, such as cloning, feature names and conv
 from __future__ import annotations
 
 import inspect
+import sys
+import warnings
 
 import numpy as np
 
@@ -30,6 +32,12 @@ try:
     HAS_SKLEARN = True
 except ImportError:
     HAS_SKLEARN = False
+    if "sklearn" in sys.modules:
+        found = getattr(sys.modules["sklearn"], "__version__", "this one")
+        warnings.warn(
+            f"obprox needs scikit-learn 1.6 or later and does without {found}: no cloning, pipelines or grid searches",
+            stacklevel=2,
+        )
 
     class ConvergenceWarning(UserWarning):  # type: ignore[no-redef]
         """A run ended before its tolerance was reached."""

@@ -31,6 +31,13 @@ class Path:
         The labels, for classes.
     feature_names : ndarray or None
         The names of the features, where X has them.
+
+    Examples
+    --------
+    >>> import obprox
+    >>> path = obprox.path([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0.0, 1.0, 3.0], alphas=[0.5, 0.1])
+    >>> len(path), path.coefs.shape, path.coef(1).shape
+    (2, (2, 2), (2,))
     """
 
     alphas: np.ndarray

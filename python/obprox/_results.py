@@ -39,6 +39,15 @@ class Certificate:
         The smallest ``lambda_`` that leaves every weight zero.
     seconds : float or None
         Training time, without evaluation.
+
+    Examples
+    --------
+    >>> from obprox import Lasso
+    >>> certificate = Lasso(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).certificate_
+    >>> certificate.status, certificate.nnz, round(certificate.F, 6)
+    ('converged', 1, 0.0925)
+    >>> dict(certificate)["lambda_"]
+    0.1
     """
 
     status: str

@@ -36,6 +36,16 @@ def plot_path(path: Path, *, ax: Any = None, label: int = 8) -> Any:
     -------
     ax : matplotlib Axes
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> import obprox
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> ax = obprox.plot_path(obprox.path(X, X[:, 0] - X[:, 1]))
+    >>> ax.get_xlabel(), len(ax.texts)
+    ('alpha', 2)
     """
     ax = _axes(ax)
     coefs = np.atleast_3d(path.coefs) if path.coefs.ndim == 3 else path.coefs[None]
@@ -70,6 +80,16 @@ def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
     -------
     ax : matplotlib Axes
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> import obprox
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> model = obprox.Lasso(alpha=0.1).fit(X, X[:, 0] - X[:, 1])
+    >>> obprox.plot_trace(model).get_title()
+    'What was left to win'
     """
     ax = _axes(ax)
     trace = getattr(estimator, "trace_", estimator)
@@ -99,6 +119,16 @@ def plot_density(path_or_estimator: Any, *, ax: Any = None) -> Any:
     -------
     ax : matplotlib Axes
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> import obprox
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> ax = obprox.plot_density(obprox.path(X, X[:, 0] - X[:, 1]))
+    >>> ax.get_ylabel()
+    'nonzero weights'
     """
     ax = _axes(ax)
     if hasattr(path_or_estimator, "alphas") and hasattr(path_or_estimator, "table"):

@@ -1,6 +1,7 @@
 """What the documents say is so: their examples run, and so do the scripts beside them."""
 
 import doctest
+import lzma
 import os
 import re
 import subprocess
@@ -23,6 +24,19 @@ def test_the_examples_of_a_page(page):
     said = []
     failed, tried = doctest.DocTestRunner(optionflags=flags | doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
     assert tried > 3 and not failed, "".join(said)
+
+
+def test_the_block_of_the_readme(tmp_path, monkeypatch):
+    """As it stands there, where there is a file of the name it uses."""
+    (block,) = re.findall(r"^```python\n(from obprox import .*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    packed = lzma.compress((ROOT / "examples" / "planted.svm").read_bytes())
+    (tmp_path / "train.svm.xz").write_bytes(packed)
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("matplotlib").use("Agg")
+    names = {}
+    exec(block, names)
+    assert names["model"].certificate_.status == "converged"
+    assert (tmp_path / "model.json").exists() and (tmp_path / "train.svm.xz.obx").exists()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -39,6 +39,21 @@ class OBProxSG(ProxSG):
     -----
     The counts are part of ``state_dict()``: a resumed run goes on in the middle of its phase. A step that a
     ``GradScaler`` skips is not counted.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from obprox.torch import OBProxSG
+    >>> model = torch.nn.Linear(10, 2)
+    >>> optimizer = OBProxSG(model.parameters(), lr=0.1, lambda_=0.01, n_p=2, n_o=None, steps_per_epoch=3)
+    >>> phases = []
+    >>> for step in range(9):
+    ...     optimizer.zero_grad()
+    ...     model(torch.randn(4, 10)).square().mean().backward()
+    ...     phases.append(optimizer.phase)
+    ...     optimizer.step()
+    >>> phases
+    ['prox', 'prox', 'prox', 'prox', 'prox', 'prox', 'orthant', 'orthant', 'orthant']
     """
 
     def __init__(

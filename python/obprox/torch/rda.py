@@ -29,6 +29,17 @@ class RDA(SparseOptimizer):
     lr : float, default=1
         Only its course matters: it weighs the gradients, so that a scheduler can let the late ones count less. With
         weights α the formula has ḡ = Σαg/Σα and γ√(Σα²)/Σα in place of γ/√t, which is the same while α is constant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from obprox.torch import RDA
+    >>> model = torch.nn.Linear(10, 2)
+    >>> optimizer = RDA(model.parameters(), gamma=1.0, lambda_=10.0, centre="zero")
+    >>> model(torch.ones(4, 10)).square().mean().backward()
+    >>> optimizer.step()
+    >>> model.weight.count_nonzero().item()  # no gradient is beyond λ
+    0
     """
 
     def __init__(
