@@ -12,8 +12,20 @@ they are there.
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
+from . import exceptions
 from ._core import __version__
+
+if TYPE_CHECKING:
+    from ._compat import ConvergenceWarning
+    from ._files import load_svmlight_file
+    from ._model import load
+    from ._path import Path, path
+    from ._results import Certificate
+    from .cross_validation import ElasticNetCV, LassoCV, LogisticRegressionCV, SparseClassifierCV, SparseRegressorCV
+    from .linear_model import ElasticNet, Lasso, LogisticRegression, SparseClassifier, SparseRegressor
+    from .plot import plot_density, plot_path, plot_trace
 
 #: Where each name lives. It is imported when it is asked for: whoever wants one door need not wait for the others.
 _HOMES = {
@@ -38,10 +50,32 @@ _HOMES = {
     "plot_density": "plot",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "Certificate",
+    "ConvergenceWarning",
+    "ElasticNet",
+    "ElasticNetCV",
+    "Lasso",
+    "LassoCV",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "Path",
+    "SparseClassifier",
+    "SparseClassifierCV",
+    "SparseRegressor",
+    "SparseRegressorCV",
+    "__version__",
+    "exceptions",
+    "load",
+    "load_svmlight_file",
+    "path",
+    "plot_density",
+    "plot_path",
+    "plot_trace",
+]
 
 
-def __getattr__(name):
+def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module 'obprox' has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

@@ -7,6 +7,8 @@ missed is what scikit-learn itself adds, such as cloning, feature names and conv
 from __future__ import annotations
 
 import inspect
+import sys
+import warnings
 
 import numpy as np
 
@@ -30,14 +32,20 @@ try:
     HAS_SKLEARN = True
 except ImportError:
     HAS_SKLEARN = False
+    if "sklearn" in sys.modules:
+        found = getattr(sys.modules["sklearn"], "__version__", "this one")
+        warnings.warn(
+            f"obprox needs scikit-learn 1.6 or later and does without {found}: no cloning, pipelines or grid searches",
+            stacklevel=2,
+        )
 
-    class ConvergenceWarning(UserWarning):
+    class ConvergenceWarning(UserWarning):  # type: ignore[no-redef]
         """A run ended before its tolerance was reached."""
 
-    class NotFittedError(ValueError, AttributeError):
+    class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
         """An estimator was used before it was fitted."""
 
-    class BaseEstimator:
+    class BaseEstimator:  # type: ignore[no-redef]
         """Parameters by name, as scikit-learn's base class has them."""
 
         def get_params(self, deep=True):
@@ -57,11 +65,11 @@ except ImportError:
             given = [f"{k}={v!r}" for k, v in self.get_params().items() if not _same(v, defaults[k].default)]
             return f"{type(self).__name__}({', '.join(given)})"
 
-    class ClassifierMixin:
+    class ClassifierMixin:  # type: ignore[no-redef]
         def score(self, X, y, sample_weight=None):
             return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
-    class RegressorMixin:
+    class RegressorMixin:  # type: ignore[no-redef]
         def score(self, X, y, sample_weight=None):
             y = np.asarray(y, dtype=float)
             residual = np.average((y - self.predict(X)) ** 2, weights=sample_weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,14 @@ from . import _core
 from ._parameters import threads
 
 
-def load_svmlight_file(f, *, n_features=None, dtype=np.float64, cache=None, n_jobs=None):
+def load_svmlight_file(
+    f: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    cache: bool | str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+) -> tuple[Any, np.ndarray]:
     """Read a data file into a scipy CSR matrix and its targets.
 
     Parameters

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +23,19 @@ from ._parameters import settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class Linear(BaseEstimator):
     """A linear model with a certificate."""
 
-    _loss = None
+    coef_: Any
+    intercept_: Any
+    n_iter_: Any
+    n_features_in_: int
+    certificate_: Certificate
+    _loss: str | None = None
 
     # ---- what is solved ------------------------------------------------------------------------------------------
 
@@ -56,7 +66,7 @@ class Linear(BaseEstimator):
 
     # ---- how it is solved ----------------------------------------------------------------------------------------
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -160,7 +170,7 @@ class Linear(BaseEstimator):
         return tags
 
     @property
-    def trace_(self):
+    def trace_(self) -> Any:
         """The epochs of the run as a table: a DataFrame where pandas is there, else a dict of arrays."""
         self._check_fitted()
         return table(self._trace)
@@ -173,7 +183,7 @@ class Linear(BaseEstimator):
         product = X @ coef.T
         return (product.toarray() if hasattr(product, "toarray") else product) + self.intercept_
 
-    def sparsify(self):
+    def sparsify(self) -> Self:
         """Keep ``coef_`` as a scipy CSR matrix, which holds the nonzeros alone. Predictions stay the same.
 
         Returns
@@ -187,7 +197,7 @@ class Linear(BaseEstimator):
         self.coef_ = csr_matrix(self.coef_)
         return self
 
-    def densify(self):
+    def densify(self) -> Self:
         """Keep ``coef_`` as a numpy array again.
 
         Returns
@@ -200,7 +210,7 @@ class Linear(BaseEstimator):
             self._keep_weights(self.coef_.toarray(), np.atleast_1d(self.intercept_))
         return self
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as ``model.json``, which the command and :func:`obprox.load` read.
 
         Parameters
@@ -213,7 +223,7 @@ class Linear(BaseEstimator):
 
         save(self, path)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return self._html()
 
     def _repr_mimebundle_(self, **_):
@@ -229,6 +239,8 @@ class Linear(BaseEstimator):
 
 class Classifier(ClassifierMixin, Linear):
     """A linear model of classes."""
+
+    classes_: np.ndarray
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y)
@@ -253,7 +265,7 @@ class Classifier(ClassifierMixin, Linear):
     def _keep_weights(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """The margins x·d + b: how far each row is on the side of the class.
 
         Parameters
@@ -269,7 +281,7 @@ class Classifier(ClassifierMixin, Linear):
         scores = self._margins(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row.
 
         Parameters
@@ -309,7 +321,7 @@ class Regressor(RegressorMixin, Linear):
         else:
             self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The number predicted for each row.
 
         Parameters

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import _core
 from ._results import Certificate
+
+if TYPE_CHECKING:
+    from .linear_model import SparseClassifier, SparseRegressor
 
 
 def save(estimator, path):
@@ -47,7 +53,7 @@ def _labels(classes):
     return [float(at) for at in range(len(classes))], [str(label) for label in classes]
 
 
-def load(path):
+def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
     """Read a model that this package or the command saved.
 
     Parameters
@@ -72,14 +78,15 @@ def load(path):
     from .linear_model import SparseClassifier, SparseRegressor
 
     model = _core.Model.load(path)
+    estimator: Any
     l1, l2 = model.penalties
-    penalty = {"alpha": l1 + l2, "l1_ratio": l1 / (l1 + l2) if l1 + l2 > 0 else 1.0}
+    penalty: dict[str, Any] = {"alpha": l1 + l2, "l1_ratio": l1 / (l1 + l2) if l1 + l2 > 0 else 1.0}
     if model.is_classifier:
         known = "logistic" if model.loss == "softmax" else model.loss
         estimator = SparseClassifier(known, **penalty)
         estimator.classes_ = _classes(model)
     else:
-        delta = {} if model.parameter is None else {"delta": model.parameter}
+        delta: dict[str, Any] = {} if model.parameter is None else {"delta": model.parameter}
         estimator = SparseRegressor(model.loss, **penalty, **delta)
         estimator._many = False
     estimator.n_features_in_ = model.coef.shape[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -31,6 +31,13 @@ class Path:
         The labels, for classes.
     feature_names : ndarray or None
         The names of the features, where X has them.
+
+    Examples
+    --------
+    >>> import obprox
+    >>> path = obprox.path([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0.0, 1.0, 3.0], alphas=[0.5, 0.1])
+    >>> len(path), path.coefs.shape, path.coef(1).shape
+    (2, (2, 2), (2,))
     """
 
     alphas: np.ndarray
@@ -41,12 +48,12 @@ class Path:
     _table: Any = field(repr=False)
 
     @property
-    def coefs(self):
+    def coefs(self) -> np.ndarray:
         """The weights; computed when asked for, since there may be many."""
         coefs = self._steps.coefs()
         return coefs[0] if len(coefs) == 1 else coefs
 
-    def coef(self, at):
+    def coef(self, at: int) -> np.ndarray:
         """The weights at one place of the path.
 
         Parameters
@@ -63,14 +70,14 @@ class Path:
         return coef[0] if len(coef) == 1 else coef
 
     @property
-    def table(self):
+    def table(self) -> Any:
         """The certificate of each model."""
         return table(self._table)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.alphas)
 
-    def plot(self, **options):
+    def plot(self, **options: Any) -> Any:
         """See :func:`obprox.plot_path`."""
         from .plot import plot_path
 
@@ -78,20 +85,20 @@ class Path:
 
 
 def path(
-    X,
-    y,
+    X: Any,
+    y: Any,
     *,
-    loss="squared",
-    l1_ratio=1.0,
-    eps=None,
-    alphas=100,
-    sample_weight=None,
-    class_weight=None,
-    penalty_weights=None,
-    delta=1.345,
-    fit_intercept=True,
-    **solver,
-):
+    loss: str = "squared",
+    l1_ratio: float = 1.0,
+    eps: Optional[float] = None,
+    alphas: Any = 100,
+    sample_weight: Any = None,
+    class_weight: Union[dict, str, None] = None,
+    penalty_weights: Any = None,
+    delta: float = 1.345,
+    fit_intercept: bool = True,
+    **solver: Any,
+) -> Path:
     """Solve at many penalties, each from the one before, each certified by itself.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from html import escape
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -39,6 +39,15 @@ class Certificate:
         The smallest ``lambda_`` that leaves every weight zero.
     seconds : float or None
         Training time, without evaluation.
+
+    Examples
+    --------
+    >>> from obprox import Lasso
+    >>> certificate = Lasso(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).certificate_
+    >>> certificate.status, certificate.nnz, round(certificate.F, 6)
+    ('converged', 1, 0.0925)
+    >>> dict(certificate)["lambda_"]
+    0.1
     """
 
     status: str
@@ -56,17 +65,17 @@ class Certificate:
     lambda_max: Optional[float] = None
     seconds: Optional[float] = None
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         try:
             return getattr(self, name)
         except AttributeError:
             raise KeyError(name) from None
 
-    def keys(self):
+    def keys(self) -> list[str]:
         """The names of the figures, so that ``dict(certificate)`` is a dict."""
         return [field.name for field in fields(self)]
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._figures())
         return f"<table><caption>certificate: {escape(self.status)}</caption><tbody>{rows}</tbody></table>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from ._inputs import vector
 from ._linear import Linear
 from ._parameters import parameters, seed, settings, threads
 from ._progress import Progress
-from .linear_model import ElasticNet, Lasso, LogisticRegression, SparseClassifier, SparseRegressor
+from .linear_model import ElasticNet, LogisticRegression, SparseClassifier, SparseRegressor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Scores that the core computes itself, as tables where smaller is better.
 _BUILT_IN = {
@@ -65,7 +69,7 @@ class CrossValidated(Linear):
 
     # ---- how it is done ------------------------------------------------------------------------------------------
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the penalty by cross-validation and fit all rows with it.
 
         Parameters

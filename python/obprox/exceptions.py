@@ -39,9 +39,9 @@ class FilePermissionError(FileAccessError, PermissionError):
     """The file may not be read or written."""
 
 
-def file_access_error(errno, reason, path):
+def file_access_error(errno: int | None, reason: str, path: object) -> FileAccessError:
     """The exception for a reason of the operating system."""
     import errno as numbers
 
     kinds = {numbers.ENOENT: FileMissingError, numbers.EACCES: FilePermissionError, numbers.EPERM: FilePermissionError}
-    return kinds.get(errno, FileAccessError)(errno, reason, str(path))
+    return kinds.get(errno or 0, FileAccessError)(errno, reason, str(path))

@@ -100,5 +100,30 @@ class Network:
 
 
 def read(path: "os.PathLike[str] | str") -> Network:
-    """Reads a compressed network (``.obz``) or a safetensors file, told by content."""
+    """Reads a compressed network (``.obz``) or a safetensors file, told by content.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    Network
+        The network, ready to predict.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import obprox.net
+    >>> from obprox.torch import nets, save_compressed  # the file may as well come from `obprox net compress`
+    >>> path = os.path.join(tempfile.mkdtemp(), "network.obz")
+    >>> size = save_compressed(nets.SmallCNN(channels=1, classes=3, width=0.25), path)
+    >>> network = obprox.net.read(path)
+    >>> network.architecture.kind
+    'small-cnn'
+    >>> network.scores(np.zeros((5, 1, 28, 28))).shape
+    (5, 3)
+    """
     return Network(_core.Network.read(path))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from ._path import Path
 
 
 def _axes(ax):
@@ -15,7 +20,7 @@ def _axes(ax):
     return plt.subplots(figsize=(7, 4.2))[1]
 
 
-def plot_path(path, *, ax=None, label=8):
+def plot_path(path: Path, *, ax: Any = None, label: int = 8) -> Any:
     """Draw the weights of a path against the strength of the penalty.
 
     Parameters
@@ -31,6 +36,16 @@ def plot_path(path, *, ax=None, label=8):
     -------
     ax : matplotlib Axes
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> import obprox
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> ax = obprox.plot_path(obprox.path(X, X[:, 0] - X[:, 1]))
+    >>> ax.get_xlabel(), len(ax.texts)
+    ('alpha', 2)
     """
     ax = _axes(ax)
     coefs = np.atleast_3d(path.coefs) if path.coefs.ndim == 3 else path.coefs[None]
@@ -42,7 +57,7 @@ def plot_path(path, *, ax=None, label=8):
         (line,) = ax.plot(path.alphas, coefs[output, feature], lw=1.4 if known else 0.7, alpha=1.0 if known else 0.45)
         if known:
             name = feature if path.feature_names is None else path.feature_names[feature]
-            text = f"{name}" if len(coefs) == 1 else f"{name} · {path.classes[output]}"
+            text = f"{name}" if path.classes is None or len(coefs) == 1 else f"{name} · {path.classes[output]}"
             place = (path.alphas[-1], last[output, feature])
             ax.annotate(text, place, xytext=(4, 0), textcoords="offset points", va="center", color=line.get_color(), fontsize=8)
     ax.axhline(0, color="0.7", lw=0.8)
@@ -51,7 +66,7 @@ def plot_path(path, *, ax=None, label=8):
     return ax
 
 
-def plot_trace(estimator, *, ax=None):
+def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
     """Draw how the objective and the duality gap fell during a fit.
 
     Parameters
@@ -65,6 +80,16 @@ def plot_trace(estimator, *, ax=None):
     -------
     ax : matplotlib Axes
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> import obprox
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> model = obprox.Lasso(alpha=0.1).fit(X, X[:, 0] - X[:, 1])
+    >>> obprox.plot_trace(model).get_title()
+    'What was left to win'
     """
     ax = _axes(ax)
     trace = getattr(estimator, "trace_", estimator)
@@ -80,7 +105,7 @@ def plot_trace(estimator, *, ax=None):
     return ax
 
 
-def plot_density(path_or_estimator, *, ax=None):
+def plot_density(path_or_estimator: Any, *, ax: Any = None) -> Any:
     """Draw how many weights are not zero: along a path, or during a fit.
 
     Parameters
@@ -94,6 +119,16 @@ def plot_density(path_or_estimator, *, ax=None):
     -------
     ax : matplotlib Axes
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np
+    >>> matplotlib.use("Agg")
+    >>> import obprox
+    >>> X = np.random.default_rng(0).normal(size=(50, 8))
+    >>> ax = obprox.plot_density(obprox.path(X, X[:, 0] - X[:, 1]))
+    >>> ax.get_ylabel()
+    'nonzero weights'
     """
     ax = _axes(ax)
     if hasattr(path_or_estimator, "alphas") and hasattr(path_or_estimator, "table"):

@@ -1,5 +1,6 @@
 """numpy is all that is needed: everything else is missed by no one."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -70,11 +71,20 @@ def test_what_is_missing_is_said():
     )
 
 
-def test_the_import_is_quick_and_light():
+def test_the_import_is_light():
     run(
         """
-        import time, importlib
-        heavy = [name for name in sys.modules if name.startswith("obprox.")]
-        assert heavy == ["obprox._core"], heavy
+        there = {name for name in sys.modules if name.startswith("obprox.")}
+        assert there == {"obprox._core", "obprox.exceptions"}, there
         """
     )
+
+
+def test_a_scikit_learn_that_is_too_old_is_told(tmp_path):
+    (tmp_path / "sklearn").mkdir()
+    (tmp_path / "sklearn" / "__init__.py").write_text('__version__ = "1.2.1"')
+    code = "import obprox; assert obprox.Lasso(0.1).fit([[0.0], [1.0]], [0.0, 1.0]).coef_[0] > 0"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "obprox needs scikit-learn 1.6 or later and does without 1.2.1" in done.stderr

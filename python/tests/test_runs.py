@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import obprox
@@ -182,6 +183,21 @@ def test_verbose_shows_a_bar(problems, capsys, monkeypatch):
     obprox.LassoCV(alphas=5, verbose=1).fit(problems.X, problems.real)
     assert sys.stderr.getvalue().endswith("\n") and "\r" in sys.stderr.getvalue()
     obprox.Lasso(verbose=0).fit(problems.X, problems.real)
+
+
+def test_verbose_in_a_notebook_updates_one_cell(problems, monkeypatch, capsys):
+    shown = []
+    handle = SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
+    shell = SimpleNamespace(kernel=object())
+    display = SimpleNamespace(display=lambda data, raw, display_id: handle)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=display))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    model = obprox.LogisticRegression(verbose=1).fit(problems.X, problems.binary)
+    assert len(shown) == model.n_iter_[0] and "█" in shown[-1]
+    assert capsys.readouterr().err == ""
+    del shell.kernel
+    obprox.LogisticRegression(verbose=1).fit(problems.X, problems.binary)
+    assert len(shown) == model.n_iter_[0] and "█" in capsys.readouterr().err, "IPython in a terminal is a terminal"
 
 
 class Terminal(io.StringIO):

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 
-class Batch(NamedTuple):
+#: Entries from which on a batch is full where memory is the processor's: what a step keeps on the way then stays in the
+#: cache. Elsewhere a call costs more than memory does, and a batch takes all there is.
+_FULL = 1 << 17
+
+
+@dataclass
+class Batch:
     """Parameters of one group that take the same step together: same penalty, device and type."""
 
-    params: List[Tensor]
-    gradients: List[Tensor]
     l1: float
     l2: float
+    params: List[Tensor] = field(default_factory=list)
+    gradients: List[Tensor] = field(default_factory=list)
+    entries: int = 0
+
+    def add(self, param: Tensor) -> None:
+        """Adds a parameter, which has a gradient."""
+        self.params.append(param)
+        self.gradients.append(param.grad)
+        self.entries += param.numel()
+
+    def is_full(self) -> bool:
+        """Whether the next parameter belongs into another batch."""
+        return self.entries >= _FULL and self.params[0].device.type == "cpu"
 
 
 class SparseOptimizer(Optimizer):
@@ -60,12 +78,21 @@ class SparseOptimizer(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._refuse_sparse_gradients()
         for group in self.param_groups:
             self._before(group)
             for batch in self._batches(group):
                 self._update(batch, group)
             self._after(group)
         return loss
+
+    def _refuse_sparse_gradients(self) -> None:
+        for group in self.param_groups:
+            if any(param.grad is not None and param.grad.is_sparse for param in group["params"]):
+                raise RuntimeError(
+                    f"{type(self).__name__} shrinks every weight in every step, so it takes no sparse gradients: "
+                    "build the embedding with sparse=False"
+                )
 
     def _before(self, group: Dict[str, Any]) -> None:
         """What happens to a group before its parameters move."""
@@ -78,22 +105,18 @@ class SparseOptimizer(Optimizer):
         """What happens to a group after its parameters moved."""
 
     def _batches(self, group: Dict[str, Any]) -> Iterator[Batch]:
+        """The parameters of a group that have a gradient."""
         batches: Dict[Any, Batch] = {}
         for param in group["params"]:
             if param.grad is None:
                 continue
-            if param.grad.is_sparse:
-                raise RuntimeError(
-                    f"{type(self).__name__} shrinks every weight in every step, so it takes no sparse gradients: "
-                    "build the embedding with sparse=False"
-                )
             penalized = is_penalized(param, group)
             key = (penalized, param.device, param.dtype)
             if key not in batches:
-                l1, l2 = (group["lambda_"], group["weight_decay"]) if penalized else (0.0, 0.0)
-                batches[key] = Batch([], [], l1, l2)
-            batches[key].params.append(param)
-            batches[key].gradients.append(param.grad)
+                batches[key] = Batch(group["lambda_"], group["weight_decay"]) if penalized else Batch(0.0, 0.0)
+            batches[key].add(param)
+            if batches[key].is_full():
+                yield batches.pop(key)
         yield from batches.values()
 
     def _state(self, batch: Batch, name: str, first: Callable[[Tensor], Tensor]) -> List[Tensor]:

@@ -3,19 +3,23 @@
 Each comes as the plain loop over tensors and as its ``foreach`` twin, which hands all tensors to one call. Both round
 the same way: a product and a sum are two operations everywhere, never one fused one, so the twins agree to the bit and,
 in float64, so do they with Rust. Comparisons are such that NaN goes through: it must never be taken for a zero.
+
+The step size may be a tensor of no dimension: torch.compile takes its value as an input, where it would compile a new
+step for every new float.
 """
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Sequence, Union
 
 import torch
 from torch import Tensor
 
 Tensors = Sequence[Tensor]
+Number = Union[float, Tensor]
 
 
-def prox_(xs: Tensors, gradients: Tensors, step: float, l1: float, l2: float, *, foreach: bool) -> None:
+def prox_(xs: Tensors, gradients: Tensors, step: Number, l1: float, l2: float, *, foreach: bool) -> None:
     """x ← S(x − αg, αλ)/(1 + αλ₂), with S(z, t) = sign(z)·max(|z| − t, 0)."""
     descend_(xs, gradients, step, foreach=foreach)
     if l1 != 0:
@@ -24,7 +28,7 @@ def prox_(xs: Tensors, gradients: Tensors, step: float, l1: float, l2: float, *,
         divide_(xs, 1 + step * l2, foreach=foreach)
 
 
-def orthant_(xs: Tensors, gradients: Tensors, step: float, l1: float, l2: float, *, foreach: bool) -> None:
+def orthant_(xs: Tensors, gradients: Tensors, step: Number, l1: float, l2: float, *, foreach: bool) -> None:
     """x ← Proj(x − α(g + λ sign x))/(1 + αλ₂): an entry that would leave its side of zero becomes zero.
 
     A zero stays zero whatever its gradient. Without λ there is no face, and the step is a plain one.
@@ -35,7 +39,7 @@ def orthant_(xs: Tensors, gradients: Tensors, step: float, l1: float, l2: float,
         signs = foreach_sign(xs)
         moves = torch._foreach_mul(signs, l1)
         torch._foreach_add_(moves, gradients)
-        trials = torch._foreach_sub(xs, torch._foreach_mul(moves, step))
+        trials = torch._foreach_sub(xs, foreach_scale(moves, step))
         for x, trial, side in zip(xs, trials, torch._foreach_mul(trials, signs)):
             trial.masked_fill_((x == 0) | (side <= 0), 0)
         foreach_copy_(xs, trials)
@@ -64,16 +68,16 @@ def dual_average_(
     divide_(xs, beta + l2, foreach=foreach)
 
 
-def descend_(xs: Tensors, gradients: Tensors, step: float, *, foreach: bool) -> None:
+def descend_(xs: Tensors, gradients: Tensors, step: Number, *, foreach: bool) -> None:
     """x ← x − αg."""
     if foreach:
-        torch._foreach_sub_(xs, torch._foreach_mul(gradients, step))
+        torch._foreach_sub_(xs, foreach_scale(gradients, step))
     else:
         for x, gradient in zip(xs, gradients):
             x.sub_(gradient * step)
 
 
-def shrink_(xs: Tensors, threshold: float, *, foreach: bool) -> None:
+def shrink_(xs: Tensors, threshold: Number, *, foreach: bool) -> None:
     """x ← S(x, t) for t > 0, as x less its part within [−t, t]: exact zeros, never −0, and NaN stays NaN."""
     if foreach:
         torch._foreach_sub_(xs, foreach_clamp(xs, threshold))
@@ -82,9 +86,9 @@ def shrink_(xs: Tensors, threshold: float, *, foreach: bool) -> None:
             x.sub_(x.clamp(-threshold, threshold))
 
 
-def divide_(xs: Tensors, divisor: float, *, foreach: bool) -> None:
+def divide_(xs: Tensors, divisor: Number, *, foreach: bool) -> None:
     """x ← x/d."""
-    if foreach:
+    if foreach and not isinstance(divisor, Tensor):
         torch._foreach_div_(xs, divisor)
     else:
         for x in xs:
@@ -104,7 +108,12 @@ def accumulate_(sums: Tensors, gradients: Tensors, decay: float, weight: float, 
             total.add_(gradient if weight == 1 else gradient * weight)
 
 
-# Operations that PyTorch's foreach family learnt after 1.13.
+# Operations that PyTorch's foreach family learnt after 1.13, or has for plain numbers only.
+
+
+def foreach_scale(xs: Tensors, factor: Number) -> Tensors:
+    """The products with a factor."""
+    return [x * factor for x in xs] if isinstance(factor, Tensor) else torch._foreach_mul(xs, factor)
 
 
 def foreach_sign(xs: Tensors) -> Tensors:
@@ -112,9 +121,9 @@ def foreach_sign(xs: Tensors) -> Tensors:
     return torch._foreach_sign(xs) if hasattr(torch, "_foreach_sign") else [x.sign() for x in xs]
 
 
-def foreach_clamp(xs: Tensors, bound: float) -> Tensors:
+def foreach_clamp(xs: Tensors, bound: Number) -> Tensors:
     """The parts within [−bound, bound]."""
-    if not hasattr(torch, "_foreach_clamp_max_"):
+    if isinstance(bound, Tensor) or not hasattr(torch, "_foreach_clamp_max_"):
         return [x.clamp(-bound, bound) for x in xs]
     parts = torch._foreach_clamp_min(xs, -bound)
     torch._foreach_clamp_max_(parts, bound)

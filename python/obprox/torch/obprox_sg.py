@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Union
+
+from torch import Tensor
 
 from ._optimizer import Batch
 from ._steps import orthant_, prox_
@@ -37,12 +39,27 @@ class OBProxSG(ProxSG):
     -----
     The counts are part of ``state_dict()``: a resumed run goes on in the middle of its phase. A step that a
     ``GradScaler`` skips is not counted.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from obprox.torch import OBProxSG
+    >>> model = torch.nn.Linear(10, 2)
+    >>> optimizer = OBProxSG(model.parameters(), lr=0.1, lambda_=0.01, n_p=2, n_o=None, steps_per_epoch=3)
+    >>> phases = []
+    >>> for step in range(9):
+    ...     optimizer.zero_grad()
+    ...     model(torch.randn(4, 10)).square().mean().backward()
+    ...     phases.append(optimizer.phase)
+    ...     optimizer.step()
+    >>> phases
+    ['prox', 'prox', 'prox', 'prox', 'prox', 'prox', 'orthant', 'orthant', 'orthant']
     """
 
     def __init__(
         self,
         params: Any,
-        lr: float = 0.1,
+        lr: Union[float, Tensor] = 0.1,
         lambda_: float = 1e-4,
         *,
         n_p: Optional[int] = 5,

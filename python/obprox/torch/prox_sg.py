@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 import torch
 from torch import Tensor
@@ -21,8 +21,9 @@ class ProxSG(SparseOptimizer):
     ----------
     params : iterable
         Parameters, or groups of them as dicts; every option below can be set per group.
-    lr : float
-        The step size α; learning-rate schedulers may change it.
+    lr : float or Tensor of no dimension
+        The step size α; learning-rate schedulers may change it. A tensor spares a compiled step from being compiled
+        again for every new value.
     lambda_ : float, default=1e-4
         λ, the weight of ‖x‖₁.
     weight_decay : float, default=0
@@ -53,7 +54,7 @@ class ProxSG(SparseOptimizer):
     def __init__(
         self,
         params: Any,
-        lr: float = 0.1,
+        lr: Union[float, Tensor] = 0.1,
         lambda_: float = 1e-4,
         *,
         weight_decay: float = 0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
 import torch
 from torch import Tensor
@@ -51,7 +51,7 @@ class ProxSVRG(SparseOptimizer):
     def __init__(
         self,
         params: Any,
-        lr: float = 0.1,
+        lr: Union[float, Tensor] = 0.1,
         lambda_: float = 1e-4,
         *,
         weight_decay: float = 0.0,

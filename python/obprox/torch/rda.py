@@ -29,6 +29,17 @@ class RDA(SparseOptimizer):
     lr : float, default=1
         Only its course matters: it weighs the gradients, so that a scheduler can let the late ones count less. With
         weights α the formula has ḡ = Σαg/Σα and γ√(Σα²)/Σα in place of γ/√t, which is the same while α is constant.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from obprox.torch import RDA
+    >>> model = torch.nn.Linear(10, 2)
+    >>> optimizer = RDA(model.parameters(), gamma=1.0, lambda_=10.0, centre="zero")
+    >>> model(torch.ones(4, 10)).square().mean().backward()
+    >>> optimizer.step()
+    >>> model.weight.count_nonzero().item()  # no gradient is beyond λ
+    0
     """
 
     def __init__(
@@ -66,8 +77,8 @@ class RDA(SparseOptimizer):
             raise ValueError(f'centre must be "start" or "zero", not {group["centre"]!r}')
 
     def _before(self, group: Dict[str, Any]) -> None:
-        group["weight_sum"] += group["lr"]
-        group["weight_square_sum"] += group["lr"] ** 2
+        group["weight_sum"] += float(group["lr"])
+        group["weight_square_sum"] += float(group["lr"]) ** 2
 
     def _update(self, batch: Batch, group: Dict[str, Any]) -> None:
         total, square_total = group["weight_sum"], group["weight_square_sum"]
@@ -77,7 +88,7 @@ class RDA(SparseOptimizer):
         sums = self._state(batch, "gradient_sum", torch.zeros_like)
         first_centre = torch.clone if group["centre"] == "start" else torch.zeros_like
         centres = self._state(batch, "centre", first_centre)
-        accumulate_(sums, batch.gradients, 1.0, group["lr"], foreach=foreach)
+        accumulate_(sums, batch.gradients, 1.0, float(group["lr"]), foreach=foreach)
         means = [gradient_sum.clone() for gradient_sum in sums]
         divide_(means, total, foreach=foreach)
         beta = group["gamma"] * math.sqrt(square_total) / total

@@ -36,6 +36,15 @@ def test_tensors_of_several_types_and_without_gradient():
         assert torch.equal(fast, plain) and (fast == 0).any()
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_batches_that_are_full(name, monkeypatch):
+    """Where memory is the processor's the tensors of a group take several calls; which ones changes nothing."""
+    usual, _ = twins(name, 12, {}, {})
+    monkeypatch.setattr("obprox.torch._optimizer._FULL", 60)
+    several, _ = twins(name, 12, {}, {})
+    assert_same_bits(usual, several)
+
+
 def test_float32_too():
     models = [network(torch.float32), network(torch.float32)]
     before = weights_of(models[0])

@@ -40,6 +40,17 @@ def test_schedulers_move_the_step_size(name):
     assert optimizer.param_groups[0]["lr"] == pytest.approx(first / 10)
 
 
+@pytest.mark.parametrize("foreach", [True, False])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_size_may_be_a_tensor(name, foreach):
+    models = [network(), network()]
+    for model, wrap in zip(models, (float, lambda lr: torch.tensor(lr, dtype=torch.float64))):
+        optimizer = METHODS[name](model.parameters(), foreach=foreach)
+        optimizer.param_groups[0]["lr"] = wrap(optimizer.param_groups[0]["lr"])
+        train(model, optimizer, 24, scheduler=torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9))
+    assert_same_bits(*models)
+
+
 def test_a_group_that_joins_later_joins_the_phase():
     early, late = a_weight(), a_weight()
     optimizer = OBProxSG([early], n_p=3, n_o=None, steps_per_epoch=1, lr=0.1, lambda_=0.1)

@@ -1,0 +1,305 @@
+# Written by python/stubs from the signatures; do not edit.
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ._linear import Linear
+from .linear_model import ElasticNet, LogisticRegression, SparseClassifier, SparseRegressor
+
+class CrossValidated(Linear): ...
+
+class LogisticRegressionCV(CrossValidated, LogisticRegression):
+    Cs: Any
+    l1_ratios: Any
+    fit_intercept: Any
+    cv: Any
+    scoring: Any
+    rule: Any
+    class_weight: Any
+    penalty: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    C_: np.ndarray
+    Cs_: np.ndarray
+    l1_ratio_: Any
+    l1_ratios_: np.ndarray
+    scores_: np.ndarray
+    def __init__(
+        self,
+        *,
+        Cs: Union[int, Sequence[float]] = 10,
+        l1_ratios: Sequence[float] = (1.0,),
+        fit_intercept: bool = True,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = 'best',
+        class_weight: Union[dict[Any, float], str, None] = None,
+        penalty: Optional[str] = 'auto',
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+
+class ElasticNetCV(CrossValidated, ElasticNet):
+    l1_ratio: Any
+    eps: Any
+    alphas: Any
+    fit_intercept: Any
+    cv: Any
+    rule: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    alpha_: float
+    l1_ratio_: float
+    alphas_: np.ndarray
+    mse_path_: np.ndarray
+    def __init__(
+        self,
+        *,
+        l1_ratio: Union[float, Sequence[float]] = 0.5,
+        eps: Optional[float] = 0.001,
+        alphas: Union[int, Sequence[float]] = 100,
+        fit_intercept: bool = True,
+        cv: Any = None,
+        rule: str = 'best',
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+
+class LassoCV(ElasticNetCV):
+    eps: Any
+    alphas: Any
+    fit_intercept: Any
+    cv: Any
+    rule: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    def __init__(
+        self,
+        *,
+        eps: Optional[float] = 0.001,
+        alphas: Union[int, Sequence[float]] = 100,
+        fit_intercept: bool = True,
+        cv: Any = None,
+        rule: str = 'best',
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+
+class SparseClassifierCV(CrossValidated, SparseClassifier):
+    loss: Any
+    l1_ratio: Any
+    eps: Any
+    alphas: Any
+    fit_intercept: Any
+    cv: Any
+    scoring: Any
+    rule: Any
+    class_weight: Any
+    penalty_weights: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    alpha_: float
+    l1_ratio_: float
+    alphas_: np.ndarray
+    loss_path_: np.ndarray
+    def __init__(
+        self,
+        loss: str = 'logistic',
+        *,
+        l1_ratio: Union[float, Sequence[float]] = 1.0,
+        eps: Optional[float] = None,
+        alphas: Union[int, Sequence[float]] = 100,
+        fit_intercept: bool = True,
+        cv: Any = None,
+        scoring: Any = 'loss',
+        rule: str = 'best',
+        class_weight: Union[dict[Any, float], str, None] = None,
+        penalty_weights: Any = None,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+
+class SparseRegressorCV(CrossValidated, SparseRegressor):
+    loss: Any
+    l1_ratio: Any
+    delta: Any
+    eps: Any
+    alphas: Any
+    fit_intercept: Any
+    cv: Any
+    scoring: Any
+    rule: Any
+    penalty_weights: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    alpha_: float
+    l1_ratio_: float
+    alphas_: np.ndarray
+    loss_path_: np.ndarray
+    def __init__(
+        self,
+        loss: str = 'squared',
+        *,
+        l1_ratio: Union[float, Sequence[float]] = 1.0,
+        delta: float = 1.345,
+        eps: Optional[float] = None,
+        alphas: Union[int, Sequence[float]] = 100,
+        fit_intercept: bool = True,
+        cv: Any = None,
+        scoring: Any = 'loss',
+        rule: str = 'best',
+        penalty_weights: Any = None,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...

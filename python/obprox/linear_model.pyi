@@ -1,0 +1,261 @@
+# Written by python/stubs from the signatures; do not edit.
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ._linear import Classifier, Regressor
+
+class LogisticRegression(Classifier):
+    penalty: Any
+    C: Any
+    l1_ratio: Any
+    fit_intercept: Any
+    class_weight: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    def __init__(
+        self,
+        penalty: Optional[str] = 'auto',
+        *,
+        C: float = 1.0,
+        l1_ratio: float = 1.0,
+        fit_intercept: bool = True,
+        class_weight: Union[dict[Any, float], str, None] = None,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+    def predict_proba(self, X: Any) -> np.ndarray: ...
+    def predict_log_proba(self, X: Any) -> np.ndarray: ...
+
+class ElasticNet(Regressor):
+    alpha: Any
+    l1_ratio: Any
+    fit_intercept: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+    @property
+    def dual_gap_(self) -> float: ...
+
+class Lasso(ElasticNet):
+    alpha: Any
+    fit_intercept: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+
+class SparseClassifier(Classifier):
+    loss: Any
+    alpha: Any
+    l1_ratio: Any
+    fit_intercept: Any
+    class_weight: Any
+    penalty_weights: Any
+    max_features: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    def __init__(
+        self,
+        loss: str = 'logistic',
+        *,
+        alpha: float = 0.01,
+        l1_ratio: float = 1.0,
+        fit_intercept: bool = True,
+        class_weight: Union[dict[Any, float], str, None] = None,
+        penalty_weights: Any = None,
+        max_features: Optional[int] = None,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
+    def predict_proba(self, X: Any) -> np.ndarray: ...
+    def predict_log_proba(self, X: Any) -> np.ndarray: ...
+
+class SparseRegressor(Regressor):
+    loss: Any
+    alpha: Any
+    l1_ratio: Any
+    delta: Any
+    fit_intercept: Any
+    penalty_weights: Any
+    max_features: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    def __init__(
+        self,
+        loss: str = 'squared',
+        *,
+        alpha: float = 0.01,
+        l1_ratio: float = 1.0,
+        delta: float = 1.345,
+        fit_intercept: bool = True,
+        penalty_weights: Any = None,
+        max_features: Optional[int] = None,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+    ) -> None: ...
