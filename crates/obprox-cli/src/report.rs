@@ -106,7 +106,8 @@ fn runs(problem: &Problem) -> String {
         page += &format!("\n{curves}");
     }
     page += match problem.entries.len() {
-        1 => "\ngap is relative to F\n",
+        1 if problem.optimum.is_some() => "\ngap is relative to F\n",
+        1 => "",
         _ => "\n* the best of its column; gap is relative to F, rel. is time against the fastest\n",
     };
     page + &optimum(problem)

@@ -116,7 +116,9 @@
         const [left, right] = [u.valToPos(from, "x", true), u.valToPos(to, "x", true)].sort((a, b) => a - b);
         ctx.fillStyle = css("--band");
         ctx.fillRect(left, box.top, right - left, box.height);
-        if (name !== named) words(ctx, pixels, name, Math.max(left, box.left) + 5 * pixels, box.top + 3 * pixels, "left");
+        // Densities begin at the top, and little is at the bottom; with F it is the other way.
+        const height = chart.y.percent ? box.top + box.height - 18 * pixels : box.top + 3 * pixels;
+        if (name !== named) words(ctx, pixels, name, Math.max(left, box.left) + 5 * pixels, height, "left");
         named = name;
       }
       chart.series.forEach((series, at) => {
@@ -237,7 +239,7 @@
     const u = new uPlot(
       {
         ...size(),
-        padding: [10, 12, 0, 4],
+        padding: [10, 20, 0, 4],
         legend: { show: false },
         focus: { alpha: 0.25 },
         cursor: {

@@ -26,14 +26,14 @@ const UPLOT: (&str, &str) =
 /// Nothing but what is in the file.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// More charts than this have no picture for those without a script: the page would be heavy.
-const PICTURES: usize = 60;
+/// Charts of more points than this, all together, have no pictures for those without a script: the page would be heavy.
+const PICTURED: usize = 3000;
 
 /// The page.
 pub fn html(report: &Report) -> String {
     let title = title(report);
     let all: Vec<Vec<Named>> = report.problems.iter().map(charts).collect();
-    let pictures = all.iter().map(Vec::len).sum::<usize>() <= PICTURES;
+    let pictures = all.iter().flatten().map(points).sum::<usize>() <= PICTURED;
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -94,6 +94,14 @@ fn notices(report: &Report) -> Markup {
                 @for notice in &notices { p { (notice) } }
             }
         }
+    }
+}
+
+/// What the picture of a chart costs.
+fn points(named: &Named) -> usize {
+    match &named.panel {
+        Panel::Chart(chart) => chart.series.iter().map(|series| series.points.len() + series.dots.len()).sum(),
+        Panel::Bars(_) => 0,
     }
 }
 

@@ -149,6 +149,7 @@ fn data_sets(records: &[Record]) -> Table {
             record.columns.to_string(),
             record.nonzeros.to_string(),
             digits(record.lambda / record.lambda_max, 3),
+            record.of(Method::ProxSg).count().to_string(),
             record.best_gamma().map_or("–".into(), |gamma| gamma_words(record, gamma)),
             optimum.and_then(|optimum| optimum.relative_gap).map_or("–".into(), beyond_doubt),
         ]
@@ -158,7 +159,7 @@ fn data_sets(records: &[Record]) -> Table {
     Table {
         title: "The data sets",
         note: "γ is the one that RDA was tuned to, gap the relative duality gap to which `auto` certified F*.",
-        header: vec!["data set", "N", "n", "nonzeros", "λ/λ_max", "γ", "gap"],
+        header: vec!["data set", "N", "n", "nonzeros", "λ/λ_max", "seeds", "γ", "gap"],
         rows: rows.collect(),
     }
 }
