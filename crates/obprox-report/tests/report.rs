@@ -182,7 +182,7 @@ fn pages_stay_small() {
     let many: String = (0..24).map(|_| log("prox-sg", 3000, 0.999, |_| "prox")).collect();
     let size = page::html(&report(&many)).len();
     assert!(size < 1_000_000, "{size}");
-    let phase = |epoch: usize| if epoch / 5 % 2 == 0 { "prox" } else { "orthant" };
+    let phase = |epoch: usize| if (epoch / 5).is_multiple_of(2) { "prox" } else { "orthant" };
     let switching: String = (0..50).map(|_| log("obproxsg", 30, 0.9, phase)).collect();
     let size = page::html(&report(&switching)).len();
     assert!(size < 500_000, "{size}");
