@@ -55,7 +55,8 @@ fn by_epoch(record: &Record, y: Axis, figure: impl Fn(&Epoch) -> f64) -> Chart {
 pub fn runtimes(records: &[Record]) -> Figure {
     small(records.iter().map(|record| {
         let slowest = record.slowest();
-        let bars = Method::PAPER.into_iter().fold(Bars::new(named(record)), |bars, method| {
+        let timed = Method::PAPER.into_iter().filter(|&method| record.seconds(method).is_finite());
+        let bars = timed.fold(Bars::new(named(record)), |bars, method| {
             let share = record.seconds(method) / slowest;
             bars.bar(title(method), share, format!("{share:.2}"), colour(method))
         });

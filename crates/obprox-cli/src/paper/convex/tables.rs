@@ -189,7 +189,12 @@ fn objectives(records: &[Record]) -> Table {
 }
 
 fn densities(records: &[Record]) -> Table {
-    let percent = |density: f64| format!("{:.2}", 100.0 * density);
+    // Two decimals as in the paper, more where they would not tell methods apart.
+    let percent = |density: f64| match 100.0 * density {
+        share if share < 0.1 => format!("{share:.4}"),
+        share if share < 1.0 => format!("{share:.3}"),
+        share => format!("{share:.2}"),
+    };
     let rows = records.iter().map(|record| {
         let figure = |method| record.mean(method, |run| run.density);
         let paper = |at: usize| paper(record).map(|set| format!("{:.2}", set.density[at]));
@@ -210,7 +215,8 @@ fn runtimes(records: &[Record]) -> Table {
         let slowest = record.slowest();
         let figure = |method| record.seconds(method) / slowest;
         let mut cells = row(record, figure, |method| format!("{:.2}", figure(method)), |_| None);
-        let auto = record.optimum.as_ref().map_or("–".into(), |found| format!("{:.2}", found.seconds / slowest));
+        let auto = record.optimum.as_ref().filter(|_| slowest > 0.0);
+        let auto = auto.map_or("–".into(), |found| format!("{:.2}", found.seconds / slowest));
         cells.push(Cell::new(auto));
         cells.push(Cell::new(if slowest > 0.0 { format!("{slowest:.3} s") } else { "–".into() }));
         cells
