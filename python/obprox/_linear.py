@@ -16,6 +16,7 @@ from ._compat import (
     NotFittedError,
     RegressorMixin,
     check_classification_targets,
+    scipy_csr_matrix,
     validate_data,
 )
 from ._inputs import DTYPES, checked, rows, vector
@@ -192,9 +193,7 @@ class Linear(BaseEstimator):
             The estimator.
         """
         self._check_fitted()
-        from scipy.sparse import csr_matrix
-
-        self.coef_ = csr_matrix(self.coef_)
+        self.coef_ = scipy_csr_matrix("sparsify makes a scipy matrix")(self.coef_)
         return self
 
     def densify(self) -> Self:
