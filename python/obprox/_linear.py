@@ -20,7 +20,7 @@ from ._compat import (
     validate_data,
 )
 from ._inputs import DTYPES, checked, rows, vector
-from ._parameters import settings, threads, weights_of_classes
+from ._parameters import number, settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 
@@ -48,7 +48,7 @@ class Linear(BaseEstimator):
 
     def _penalised(self, problem):
         """The problem with its penalty."""
-        return problem.with_alpha(float(self.alpha), float(self.l1_ratio))
+        return problem.with_alpha(number("alpha", self.alpha), number("l1_ratio", self.l1_ratio))
 
     def _state(self, matrix, targets, loss, sample_weight, **options):
         """A problem of the core, without penalty yet."""

@@ -145,7 +145,7 @@ def test_what_cannot_be_saved_or_loaded(problems, tmp_path):
     assert not list(tmp_path.iterdir()), "nothing is written"
     with pytest.raises(FileNotFoundError, match="nowhere.json"):
         obprox.load(tmp_path / "nowhere.json")
-    with pytest.raises(obprox.exceptions.FileAccessError):
+    with pytest.raises(obprox.exceptions.FileMissingError, match="No such file or directory: .*model.json"):
         machine.fit(problems.X, problems.binary).save(tmp_path / "no" / "model.json")
     (tmp_path / "bad.json").write_text("{\n]")
     with pytest.raises(obprox.exceptions.ParseError, match="bad.json:2:1"):
