@@ -341,6 +341,7 @@ class Regressor(RegressorMixin, Linear):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._takes_many
+        tags.target_tags.positive_only = getattr(self, "loss", None) == "poisson"
         return tags
 
 

@@ -380,6 +380,11 @@ class SparseRegressor(Regressor):
     array([3])
     """
 
+    @property
+    def _takes_many(self):
+        # Counts are for one target, as in scikit-learn's PoissonRegressor.
+        return self.loss != "poisson"
+
     def _loss_name(self):
         if self.loss not in ("squared", "huber", "poisson"):
             raise ValueError(f"loss: {self.loss!r} is none of 'squared', 'huber', 'poisson'")
