@@ -3,6 +3,7 @@
 //! Bits never depend on the number of threads: margins are independent by row; sums over rows are folded in fixed
 //! blocks; each thread of the gradient owns a range of columns and adds up the rows in their order.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -267,20 +268,26 @@ pub(crate) fn column_ranges(matrix: &impl Rows) -> Vec<Range<usize>> {
 pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f64]) {
     let (loss, outputs) = (problem.loss(), problem.outputs());
     let n_rows = problem.n_rows();
+    let alike = alike(problem, margins);
+    let (still, targets) = match &alike {
+        Some(alike) => (&alike.margins[..], &alike.targets[..]),
+        None => (&*margins, problem.targets()),
+    };
+    let row_weight = |row: usize| alike.as_ref().map_or_else(|| problem.row_weight(row), |alike| alike.weights[row]);
     // The 2K sums, gradient and curvature, over fixed blocks.
-    let block_sums = |block: usize, margins: &[f64], shift: &[f64]| -> Option<Vec<f64>> {
-        let rows = block * BLOCK..((block + 1) * BLOCK).min(n_rows);
-        let mut moved = margins[rows.start * outputs..rows.end * outputs].to_vec();
+    let block_sums = |block: usize, shift: &[f64]| -> Option<Vec<f64>> {
+        let rows = block * BLOCK..((block + 1) * BLOCK).min(targets.len());
+        let mut moved = still[rows.start * outputs..rows.end * outputs].to_vec();
         for row in moved.chunks_exact_mut(outputs) {
             row.iter_mut().zip(shift).for_each(|(margin, shift)| *margin += shift);
         }
         let (mut slopes, mut curvatures) = (vec![0.0; moved.len()], vec![0.0; moved.len()]);
-        if !loss.expand(&moved, &problem.targets()[rows.clone()], &mut slopes, &mut curvatures) {
+        if !loss.expand(&moved, &targets[rows.clone()], &mut slopes, &mut curvatures) {
             return None;
         }
         let mut sums = vec![0.0; 2 * outputs];
         for (at, row) in rows.enumerate() {
-            let weight = problem.row_weight(row);
+            let weight = row_weight(row);
             if weight == 0.0 {
                 continue;
             }
@@ -291,9 +298,9 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
         }
         Some(sums)
     };
-    let slope_at = |margins: &[f64], shift: &[f64]| -> Option<(Vec<f64>, Vec<f64>)> {
-        let blocks = (0..n_rows.div_ceil(BLOCK)).into_par_iter();
-        let partial: Vec<Option<Vec<f64>>> = blocks.map(|block| block_sums(block, margins, shift)).collect();
+    let slope_at = |shift: &[f64]| -> Option<(Vec<f64>, Vec<f64>)> {
+        let blocks = (0..targets.len().div_ceil(BLOCK)).into_par_iter();
+        let partial: Vec<Option<Vec<f64>>> = blocks.map(|block| block_sums(block, shift)).collect();
         let mut sums = vec![0.0; 2 * outputs];
         for block in partial {
             sums.iter_mut().zip(&block?).for_each(|(sum, value)| *sum += value / n_rows as f64);
@@ -302,7 +309,7 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
         Some((sums, curvature))
     };
     let mut shift = vec![0.0; outputs];
-    let Some((mut slope, mut curvature)) = slope_at(margins, &shift) else { return };
+    let Some((mut slope, mut curvature)) = slope_at(&shift) else { return };
     let size = |slope: &[f64]| slope.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     // A mean of terms of this size has no more digits than that.
     let small_enough = 4e-15 * size(&slope).max(1.0);
@@ -331,7 +338,7 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
                 break;
             }
             shift[0] = next;
-            (slope, curvature) = slope_at(margins, &shift).expect("the loss gave its curvature before");
+            (slope, curvature) = slope_at(&shift).expect("the loss gave its curvature before");
         }
     } else {
         let mut factor = 1.0;
@@ -342,7 +349,7 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
             let trial: Vec<f64> = (0..outputs)
                 .map(|k| shift[k] - factor * (slope[k] / curvature[k].max(1e-300)).clamp(-4.0, 4.0))
                 .collect();
-            let (trial_slope, trial_curvature) = slope_at(margins, &trial).expect("the loss gave its curvature before");
+            let (trial_slope, trial_curvature) = slope_at(&trial).expect("the loss gave its curvature before");
             if size(&trial_slope) < size(&slope) {
                 (shift, slope, curvature) = (trial, trial_slope, trial_curvature);
             } else {
@@ -356,6 +363,32 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
         }
         intercept.iter_mut().zip(&shift).for_each(|(value, shift)| *value += shift);
     }
+}
+
+/// Rows that look alike, as one row each with the weight of all.
+struct Alike {
+    margins: Vec<f64>,
+    targets: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+/// At x = 0 all rows of a class are alike: a handful of rows stands for all. Nothing where margins differ, or where
+/// there are many targets.
+fn alike(problem: &Problem, margins: &[f64]) -> Option<Alike> {
+    const MOST: usize = 256;
+    let (first, outputs) = (margins.get(..problem.outputs())?, problem.outputs());
+    if margins.chunks_exact(outputs).any(|row| row != first) {
+        return None;
+    }
+    let mut weights: BTreeMap<u64, f64> = BTreeMap::new();
+    for (row, target) in problem.targets().iter().enumerate() {
+        *weights.entry(target.to_bits()).or_default() += problem.row_weight(row);
+        if weights.len() > MOST {
+            return None;
+        }
+    }
+    let (targets, weights): (Vec<f64>, Vec<f64>) = weights.into_iter().map(|(key, w)| (f64::from_bits(key), w)).unzip();
+    Some(Alike { margins: first.repeat(targets.len()), targets, weights })
 }
 
 /// (1/N) Σ wᵢd² and (1/N) Σ wᵢℓ″d² of every coordinate without penalty; of the others nothing.

@@ -398,6 +398,41 @@ fn a_warm_start_is_never_worse() {
 }
 
 #[test]
+fn a_start_where_the_loss_is_flat_or_straight_is_left() {
+    for loss in [LossKind::Logistic, LossKind::SquaredHinge, LossKind::Huber(0.7)] {
+        for seed in 0..10 {
+            let case = random(loss, 0.05, seed, false);
+            let problem = case.problem();
+            let cold = fit(&case);
+            let mut far = cold.point.clone();
+            far.weights
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, weight)| *weight += if at % 2 == 0 { 90.0 } else { -70.0 });
+            let warm = Run::new(&problem, Settings::default()).start(&far).fit().unwrap();
+            assert_eq!(warm.status, Status::Converged, "{loss:?} seed {seed}: {:?}", warm.certificate);
+            agree(&cold, &warm, &format!("{loss:?} seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn the_intercept_alone_fits_the_shares_of_the_classes() {
+    for weighted in [false, true] {
+        let mut case = random(LossKind::Logistic, 1.5, 4, false);
+        (case.intercept, case.feature_weights) = (true, None);
+        case.row_weights = weighted.then(|| (0..case.labels.len()).map(|row| (row % 4) as f64).collect());
+        let weight = |row: usize| case.row_weights.as_ref().map_or(1.0, |weights| weights[row]);
+        let rows = 0..case.labels.len();
+        let ones: f64 = rows.clone().filter(|&row| case.labels[row] == 1.0).map(weight).sum();
+        let all: f64 = rows.map(weight).sum();
+        let fit = fit(&case);
+        let logit = (ones / (all - ones)).ln();
+        assert!((fit.point.intercept[0] - logit).abs() < 1e-12, "{} for {logit}", fit.point.intercept[0]);
+    }
+}
+
+#[test]
 fn a_resumed_run_is_the_uninterrupted_one() {
     for loss in LOSSES {
         for seed in 0..5 {

@@ -86,6 +86,23 @@ fn derivatives_are_those_of_the_value() {
 }
 
 #[test]
+fn the_upper_parabola_touches_and_is_nowhere_below() {
+    each(500, |kind, loss, margins, target, rng| {
+        let mut upper = vec![f64::NAN; margins.len()];
+        if !loss.upper_curvature(&margins, target, &mut upper) {
+            return;
+        }
+        let (here, slope) = (loss.value(&margins, target), gradient(loss, &margins, target)[0]);
+        for _ in 0..20 {
+            let step = rng.random_range(-30.0..30.0);
+            let parabola = here + slope * step + 0.5 * upper[0] * step * step;
+            let there = loss.value(&[margins[0] + step], target);
+            assert!(there <= parabola + 1e-12 * (1.0 + parabola), "{kind:?} {margins:?} {target} {step}");
+        }
+    });
+}
+
+#[test]
 fn the_value_is_its_formula() {
     each(200, |kind, loss, margins, target, _| {
         let expected = common::plain::loss_value(kind, &margins, target);

@@ -44,8 +44,10 @@ use crate::{Error, Result};
 
 /// How fast λ falls to its value in the first rounds.
 const FALL: f64 = 4.0;
-/// With at most this many features all of them make up the working set from the start.
+/// With at most this many features all of them make up the working set from the start, unless λ is near λ_max.
 const FEW: usize = 512;
+/// λ is near λ_max from this share of it on: then few features will be wanted of however few there are.
+const NEAR_MAX: f64 = 0.25;
 /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
 const NEAR: f64 = 0.8;
 /// Newton steps on one working set.
@@ -111,6 +113,8 @@ pub(crate) struct Auto<'a> {
     /// F and the KKT distance of the point.
     before: (f64, f64),
     set: Arc<WorkingSet>,
+    /// Whether all features are in the working set, whatever is violated.
+    takes_all: bool,
     /// The Hessian of the last step.
     held: Option<Held>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
@@ -152,6 +156,7 @@ impl<'a> Auto<'a> {
             whole: problem,
             stretch: if start.is_some() || reduced.problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
             floor,
+            takes_all: reduced.problem.n_features() <= FEW,
             reduced,
             point,
             margins,
@@ -240,17 +245,15 @@ impl<'a> Auto<'a> {
         }
     }
 
-    /// Lowers λ towards its value: by [`FALL`] a round, from the largest slope there is.
-    fn lower_stretch(&mut self) {
+    /// The largest slope there is, as a multiple of the λ_j it has to overcome.
+    fn steepness(&self) -> f64 {
         let outputs = self.problem().outputs();
         let regularization = self.problem().regularization();
         let steepness = |(at, slope): (usize, &f64)| {
             let kink = regularization.term(at / outputs).kink();
             if kink > 0.0 { slope.abs() / kink } else { 0.0 }
         };
-        let steepest =
-            self.gradient.par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max);
-        self.stretch = (self.stretch.min(steepest) / FALL).max(1.0);
+        self.gradient.par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max)
     }
 
     /// The working set: what is not zero or not penalised, and the worst violators, as many again.
@@ -258,7 +261,7 @@ impl<'a> Auto<'a> {
     /// With a `reach` below 1 those that are near to violating are taken in as well.
     fn select(&self, reach: f64) -> Vec<u32> {
         let outputs = self.problem().outputs();
-        if self.problem().n_features() <= FEW {
+        if self.takes_all {
             return (0..self.problem().n_features() as u32).collect();
         }
         // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).
@@ -275,7 +278,7 @@ impl<'a> Auto<'a> {
             (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
         let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
         let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
-        let room = chosen.len().max(128);
+        let room = chosen.len().max((self.problem().n_features() / 8).clamp(16, 128));
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             violators.truncate(room);
@@ -292,6 +295,8 @@ impl Solver for Auto<'_> {
         if self.margins.is_empty() {
             self.refresh_margins();
             self.certify();
+            // A path comes to its small λ in the end.
+            self.takes_all &= self.floor.is_some() || self.steepness() > 1.0 / NEAR_MAX;
         } else if self.before.1 == f64::INFINITY {
             // Margins and gradient are at hand, from the λ before.
             self.before = (f64::INFINITY, self.violation());
@@ -300,7 +305,7 @@ impl Solver for Auto<'_> {
         let before = self.before;
         let was_stretched = self.stretch > 1.0;
         if was_stretched {
-            self.lower_stretch();
+            self.stretch = (self.stretch.min(self.steepness()) / FALL).max(1.0);
         }
         self.renew_set();
         // While λ falls a rough answer will do; at its value each round wins a digit or more.
@@ -378,7 +383,8 @@ impl Solver for Auto<'_> {
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;
-        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), u64::from(self.careful)])?;
+        let flags = [u64::from(self.careful), u64::from(self.takes_all)];
+        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), flags[0], flags[1]])?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
         // Margins and gradient could be computed anew, but not to the same bits.
@@ -389,13 +395,13 @@ impl Solver for Auto<'_> {
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 4], [0u64; 4]);
+        let (mut reals, mut counts) = ([0.0; 4], [0u64; 5]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
         [self.stretch, self.damping, self.before.0, self.before.1] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
-        self.careful = counts[3] != 0;
+        (self.careful, self.takes_all) = (counts[3] != 0, counts[4] != 0);
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.margins = read_array(input, self.problem().n_rows() * self.problem().outputs())?;

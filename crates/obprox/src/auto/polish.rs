@@ -20,6 +20,8 @@ const LARGEST_HESSIAN: usize = 1500;
 /// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
 /// many steps.
 const SERVES: f64 = 0.5;
+/// After a step shorter than this the next is by the loss's upper curvature.
+const SHORT: f64 = 0.01;
 
 /// How much further steps go that need no new Hessian.
 const FURTHER: f64 = 0.03;
@@ -109,7 +111,7 @@ impl Auto<'_> {
             let taken = search(objective, expected, (&x, &z), (&self.margins, &shift), value);
             let size = taken.as_ref().map_or(0.0, |step| step.size);
             self.steps += 1;
-            let was_careful = std::mem::replace(&mut self.careful, size < 1.0 && can_be_careful);
+            let was_careful = std::mem::replace(&mut self.careful, size < SHORT && can_be_careful);
             if size < 1.0 || was_careful {
                 self.held = None;
             }
@@ -134,7 +136,7 @@ impl Auto<'_> {
             // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
             self.damping = match size {
                 1.0 => (self.damping / 10.0).max(1e-10),
-                size if size < 0.2 && !can_be_careful && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
+                size if size < 0.2 && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
                 _ => (self.damping * 4.0).min(1.0),
             };
         }

@@ -115,6 +115,12 @@ impl ScalarLoss for Logistic {
         Some(e / ((1.0 + e) * (1.0 + e)))
     }
 
+    fn upper_curvature(&self, margin: f64, _target: f64) -> Option<f64> {
+        // Jaakkola and Jordan, A variational approach to Bayesian logistic regression, 1997.
+        let half = 0.5 * margin.abs();
+        Some(if half < 1e-4 { 0.25 } else { 0.25 * half.tanh() / half })
+    }
+
     fn smoothness(&self) -> Option<f64> {
         Some(0.25)
     }

@@ -54,9 +54,9 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn curvature(&self, _margin: f64, _target: f64) -> Option<f64> {
         None
     }
-    /// The curvature of a parabola that touches ℓ at m and is nowhere below it, where it is known and ℓ″ may be less.
+    /// The curvature of a parabola that touches ℓ at m and is nowhere below it, where there is one.
     fn upper_curvature(&self, _margin: f64, _target: f64) -> Option<f64> {
-        None
+        self.smoothness()
     }
     /// The supremum of ℓ″ over all margins, where it is finite.
     fn smoothness(&self) -> Option<f64> {
