@@ -20,8 +20,19 @@ __all__ = [
     "NotFittedError",
     "RegressorMixin",
     "check_classification_targets",
+    "scipy_csr_matrix",
     "validate_data",
 ]
+
+
+def scipy_csr_matrix(why):
+    """scipy's class, for those who cannot do without; ``why`` is told where it is missing."""
+    try:
+        from scipy.sparse import csr_matrix
+    except ImportError as error:
+        raise ImportError(f"{why}: pip install scipy") from error
+    return csr_matrix
+
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._compat import scipy_csr_matrix
 from ._parameters import threads
 
 
@@ -56,10 +57,7 @@ def load_svmlight_file(
     (array([[0.5, 0. , 2. ],
            [0. , 1. , 0. ]]), array([ 1., -1.]))
     """
-    try:
-        from scipy.sparse import csr_matrix
-    except ImportError as error:
-        raise ImportError("load_svmlight_file returns a scipy matrix: pip install scipy") from error
+    csr_matrix = scipy_csr_matrix("load_svmlight_file returns a scipy matrix")
     crew = threads(n_jobs)
     path = os.fspath(f)
     if cache:

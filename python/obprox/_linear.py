@@ -16,10 +16,11 @@ from ._compat import (
     NotFittedError,
     RegressorMixin,
     check_classification_targets,
+    scipy_csr_matrix,
     validate_data,
 )
 from ._inputs import DTYPES, checked, rows, vector
-from ._parameters import settings, threads, weights_of_classes
+from ._parameters import number, settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 
@@ -47,7 +48,7 @@ class Linear(BaseEstimator):
 
     def _penalised(self, problem):
         """The problem with its penalty."""
-        return problem.with_alpha(float(self.alpha), float(self.l1_ratio))
+        return problem.with_alpha(number("alpha", self.alpha), number("l1_ratio", self.l1_ratio))
 
     def _state(self, matrix, targets, loss, sample_weight, **options):
         """A problem of the core, without penalty yet."""
@@ -192,9 +193,7 @@ class Linear(BaseEstimator):
             The estimator.
         """
         self._check_fitted()
-        from scipy.sparse import csr_matrix
-
-        self.coef_ = csr_matrix(self.coef_)
+        self.coef_ = scipy_csr_matrix("sparsify makes a scipy matrix")(self.coef_)
         return self
 
     def densify(self) -> Self:
@@ -342,6 +341,7 @@ class Regressor(RegressorMixin, Linear):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._takes_many
+        tags.target_tags.positive_only = getattr(self, "loss", None) == "poisson"
         return tags
 
 

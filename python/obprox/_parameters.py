@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
+from numbers import Integral
 
 import numpy as np
 
 from . import _core
+from .exceptions import ParameterError
 
 #: The keywords that say how a problem is solved, the same for every estimator, with their defaults.
 SOLVER = {
@@ -109,24 +111,41 @@ def parameters(*positional, **keywords):
 
 def settings(estimator):
     """The core's settings for the keywords of an estimator."""
-    paper = lambda value: None if isinstance(value, str) and value == "paper" else value
-    solver = "auto" if estimator.solver in SKLEARN_SOLVERS else estimator.solver
-    n_o = float("inf") if estimator.n_o is None else paper(estimator.n_o)
+
+    def paper(name):
+        value = getattr(estimator, name)
+        return None if isinstance(value, str) and value == "paper" else whole(name, value, 0)
+
     return _core.Settings(
-        solver,
-        max_iter=estimator.max_iter,
-        tol=estimator.tol,
+        "auto" if estimator.solver in SKLEARN_SOLVERS else estimator.solver,
+        max_iter=None if estimator.max_iter is None else whole("max_iter", estimator.max_iter, 1),
+        tol=number("tol", estimator.tol),
         batch_size=estimator.batch_size,
         step_size=estimator.step_size,
         schedule=estimator.schedule,
-        decay=estimator.decay,
-        n_p=paper(estimator.n_p),
-        n_o=n_o,
+        decay=number("decay", estimator.decay),
+        n_p=paper("n_p"),
+        n_o=float("inf") if estimator.n_o is None else paper("n_o"),
         switch=estimator.switch,
-        gamma=estimator.gamma,
+        gamma=number("gamma", estimator.gamma),
         average=estimator.average,
         seed=seed(estimator.random_state),
     )
+
+
+def number(name, value):
+    """A parameter that is a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name}: {value!r} is not a number") from None
+
+
+def whole(name, value, least):
+    """A parameter that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ParameterError(f"{name}: {value!r} must be a whole number, at least {least}")
+    return int(value)
 
 
 def seed(random_state):
@@ -137,6 +156,8 @@ def seed(random_state):
         return int(random_state.randint(2**31 - 1))
     if hasattr(random_state, "integers"):
         return int(random_state.integers(2**31 - 1))
+    if not isinstance(random_state, Integral):
+        raise ParameterError(f"random_state: {random_state!r} cannot be used as a seed; give a whole number")
     return int(random_state) % 2**64
 
 

@@ -8,9 +8,10 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _core
-from ._parameters import SOLVER, settings, threads
+from ._parameters import SOLVER, number, settings, threads
 from ._progress import Progress
 from ._results import columns, table
+from .exceptions import ParameterError
 
 
 @dataclass(frozen=True)
@@ -153,13 +154,17 @@ def path(
     common = {"l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "penalty_weights": penalty_weights, **solver}
     if loss in ("logistic", "squared-hinge"):
         model = SparseClassifier(loss, class_weight=class_weight, **common)
-    else:
+    elif loss in ("squared", "huber", "poisson"):
         model = SparseRegressor(loss, delta=delta, **common)
+    else:
+        raise ParameterError(
+            f"loss: {loss!r} is none of 'squared', 'huber', 'poisson', 'logistic', 'squared-hinge'"
+        )
     problems = model._problems(X, y, sample_weight)
     if len(problems) > 1:
         raise ValueError("a path is for one target, or for classes that are learnt together: two, or loss='logistic'")
     (problem,) = problems
-    ratio = float(l1_ratio)
+    ratio = number("l1_ratio", l1_ratio)
     if np.ndim(alphas) == 0:
         grid = problem.alphas(ratio, int(alphas), eps)
     else:

@@ -76,12 +76,19 @@ class Certificate:
         return [field.name for field in fields(self)]
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._figures())
-        return f"<table><caption>certificate: {escape(self.status)}</caption><tbody>{rows}</tbody></table>"
+        # Styles in place: notebooks have rules of their own for tables, and so has scikit-learn's diagram above this one.
+        cell = "style='text-align: left; padding: 0.1em 0.8em; font-weight: normal'"
+        rows = "".join(
+            f"<tr><th {cell}>{escape(name)}</th><td {cell}>{escape(text)}</td></tr>" for name, text in self._figures()
+        )
+        colour = {"converged": "#2e7d32", "loaded": "#555", "stopped": "#555"}.get(self.status, "#b26a00")
+        caption = f"<caption {cell}>certificate: <b style='color: {colour}'>{escape(self.status)}</b></caption>"
+        frame = f"font-family: monospace; border-left: 3px solid {colour}; margin: 0.5em 0"
+        return f"<table style='{frame}'>{caption}<tbody>{rows}</tbody></table>"
 
     def _figures(self):
         """The figures for people: name and text."""
-        lines = [("status", self.status), ("F", f"{self.F:.8g}")]
+        lines = [("F", f"{self.F:.8g}")]
         if self.gap is not None:
             lines.append(("gap", f"{self.gap:.2g} ({self.relative_gap:.2g} of F)"))
         lines += [("KKT distance", f"{self.kkt:.2g}"), ("nonzero", f"{self.nnz} ({self.density:.3%})")]

@@ -132,6 +132,9 @@ class CrossValidated(Linear):
                     parts.append(scores)
                     unconverged += scores.unconverged
                     done += len(grid) * count
+                    if bar is not None:
+                        # The last fits may have ended between two looks at them.
+                        bar.count(done, total)
                 if built_in:
                     # Classes that are learnt one by one have losses that add up.
                     tables.append(np.sum([_BUILT_IN[scoring](scores) for scores in parts], axis=0))

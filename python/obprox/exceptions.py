@@ -42,6 +42,8 @@ class FilePermissionError(FileAccessError, PermissionError):
 def file_access_error(errno: int | None, reason: str, path: object) -> FileAccessError:
     """The exception for a reason of the operating system."""
     import errno as numbers
+    import os
 
     kinds = {numbers.ENOENT: FileMissingError, numbers.EACCES: FilePermissionError, numbers.EPERM: FilePermissionError}
-    return kinds.get(errno or 0, FileAccessError)(errno, reason, str(path))
+    # In Python's words where the number is known.
+    return kinds.get(errno or 0, FileAccessError)(errno, os.strerror(errno) if errno else reason, str(path))

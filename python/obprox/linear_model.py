@@ -6,7 +6,7 @@ import numpy as np
 
 from ._compat import HAS_SKLEARN
 from ._linear import Classifier, Regressor
-from ._parameters import parameters
+from ._parameters import number, parameters
 
 if HAS_SKLEARN:
     from sklearn.utils.metaestimators import available_if
@@ -81,10 +81,10 @@ class LogisticRegression(Classifier):
         given = {"auto": self.l1_ratio, "deprecated": self.l1_ratio, "elasticnet": self.l1_ratio, "l1": 1, "l2": 0, None: 1}
         if self.penalty not in given:
             raise ValueError(f"penalty: {self.penalty!r} is none of 'auto', 'l1', 'l2', 'elasticnet', None")
-        return float(given[self.penalty])
+        return number("l1_ratio", given[self.penalty])
 
     def _penalised(self, problem):
-        alpha = 0.0 if self.penalty is None else problem.alpha_of(float(self.C))
+        alpha = 0.0 if self.penalty is None else problem.alpha_of(number("C", self.C))
         return problem.with_alpha(alpha, self._share())
 
     def _keep_n_iter(self, counts):
@@ -211,7 +211,7 @@ class Lasso(ElasticNet):
     """
 
     def _penalised(self, problem):
-        return problem.with_alpha(float(self.alpha), 1.0)
+        return problem.with_alpha(number("alpha", self.alpha), 1.0)
 
 
 @parameters(
@@ -379,6 +379,11 @@ class SparseRegressor(Regressor):
     >>> np.flatnonzero(model.coef_)
     array([3])
     """
+
+    @property
+    def _takes_many(self):
+        # Counts are for one target, as in scikit-learn's PoissonRegressor.
+        return self.loss != "poisson"
 
     def _loss_name(self):
         if self.loss not in ("squared", "huber", "poisson"):

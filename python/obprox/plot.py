@@ -51,6 +51,7 @@ def plot_path(path: Path, *, ax: Any = None, label: int = 8) -> Any:
     coefs = np.atleast_3d(path.coefs) if path.coefs.ndim == 3 else path.coefs[None]
     last = coefs[..., -1]
     named = set(np.argsort(-np.abs(last), axis=None)[:label].tolist())
+    labels: list = []
     for flat in np.flatnonzero(np.abs(coefs).max(axis=-1)):
         output, feature = np.unravel_index(flat, last.shape)
         known = flat in named and last[output, feature] != 0
@@ -58,12 +59,32 @@ def plot_path(path: Path, *, ax: Any = None, label: int = 8) -> Any:
         if known:
             name = feature if path.feature_names is None else path.feature_names[feature]
             text = f"{name}" if path.classes is None or len(coefs) == 1 else f"{name} · {path.classes[output]}"
-            place = (path.alphas[-1], last[output, feature])
-            ax.annotate(text, place, xytext=(4, 0), textcoords="offset points", va="center", color=line.get_color(), fontsize=8)
+            labels.append((last[output, feature], text, line.get_color()))
     ax.axhline(0, color="0.7", lw=0.8)
+    labels.sort(key=lambda one: one[0])
+    heights = _apart([height for height, _, _ in labels], 0.035 * np.ptp(ax.get_ylim()))
+    for height, (_, text, color) in zip(heights, labels):
+        place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+        ax.annotate(text, (path.alphas[-1], height), color=color, fontsize=8, **place)
     ax.set(xscale="log", xlabel="alpha", ylabel="weight", title="The path: from all zeros to many weights")
     ax.invert_xaxis()
     return ax
+
+
+def _apart(heights, least):
+    """Rising heights moved as little as needed to be so far apart: those that touch share their mean."""
+    groups: list = []
+    for height in heights:
+        groups.append([height])
+        while len(groups) > 1 and _lowest(groups[-1], least) < _lowest(groups[-2], least) + len(groups[-2]) * least:
+            upper = groups.pop()
+            groups[-1] += upper
+    return [_lowest(group, least) + at * least for group in groups for at in range(len(group))]
+
+
+def _lowest(group, least):
+    """Where the lowest of a group lies that is spread around its mean."""
+    return np.mean(group) - least * (len(group) - 1) / 2
 
 
 def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
@@ -101,6 +122,7 @@ def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
     if np.isfinite(gap).any():
         ax.semilogy(epoch, np.maximum(gap, np.finfo(float).tiny), marker="s", ms=3, label="duality gap")
     ax.set(xlabel="epoch", ylabel="above the optimum, at most", title="What was left to win")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)
     return ax
 
@@ -142,6 +164,7 @@ def plot_density(path_or_estimator: Any, *, ax: Any = None) -> Any:
         ax.plot(epoch, nnz, marker="o", ms=3)
         for start in epoch[phase == "orthant"]:
             ax.axvspan(start - 1, start, color="tab:orange", alpha=0.12, lw=0)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="epoch", title="Weights that are not zero" + (", Orthant epochs shaded" if "orthant" in phase else ""))
     ax.set_ylabel("nonzero weights")
     ax.set_ylim(bottom=0)

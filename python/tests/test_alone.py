@@ -59,6 +59,7 @@ def test_what_is_missing_is_said():
             raise AssertionError("it was not refused")
 
         refused(lambda: obprox.load_svmlight_file("x.svm"), "pip install scipy")
+        refused(lambda: obprox.Lasso().fit(X, real).sparsify(), "pip install scipy")
         refused(lambda: obprox.plot_path(obprox.path(X, real, alphas=3)), "pip install matplotlib")
         refused(lambda: obprox.Lasso().fit(X[0], real), "Expected 2D array")
         refused(lambda: obprox.Lasso().fit(X, real[:5]), "inconsistent numbers of samples")

@@ -12,6 +12,7 @@ ESTIMATORS = [
     obprox.SparseClassifier("squared-hinge"),
     obprox.SparseRegressor(),
     obprox.SparseRegressor("huber"),
+    obprox.SparseRegressor("poisson"),
     # Fewer penalties than by default: the same code in a tenth of the time.
     obprox.LogisticRegressionCV(),
     obprox.LassoCV(alphas=10),
@@ -19,6 +20,7 @@ ESTIMATORS = [
     obprox.SparseClassifierCV(alphas=10),
     obprox.SparseClassifierCV("squared-hinge", alphas=5),
     obprox.SparseRegressorCV(alphas=10),
+    obprox.SparseRegressorCV("poisson", alphas=5),
 ]
 
 

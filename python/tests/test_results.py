@@ -145,7 +145,7 @@ def test_what_cannot_be_saved_or_loaded(problems, tmp_path):
     assert not list(tmp_path.iterdir()), "nothing is written"
     with pytest.raises(FileNotFoundError, match="nowhere.json"):
         obprox.load(tmp_path / "nowhere.json")
-    with pytest.raises(obprox.exceptions.FileAccessError):
+    with pytest.raises(obprox.exceptions.FileMissingError, match="No such file or directory: .*model.json"):
         machine.fit(problems.X, problems.binary).save(tmp_path / "no" / "model.json")
     (tmp_path / "bad.json").write_text("{\n]")
     with pytest.raises(obprox.exceptions.ParseError, match="bad.json:2:1"):
@@ -157,8 +157,8 @@ def test_what_cannot_be_saved_or_loaded(problems, tmp_path):
 
 def test_html_shows_the_certificate(model):
     shown = model._repr_html_()
-    assert "certificate: converged" in shown and "nonzero" in shown and "LogisticRegression" in shown
-    assert "certificate: converged" in model._repr_mimebundle_()["text/html"]
+    assert "certificate" in shown and ">converged<" in shown and "nonzero" in shown and "LogisticRegression" in shown
+    assert ">converged<" in model._repr_mimebundle_()["text/html"]
     assert "certificate" not in obprox.Lasso()._repr_html_()
     assert "max_epochs" in obprox.Certificate("max_epochs", 1, 1, None, None, 0, 0, 0, 0, 0.0, 0.1, 0)._repr_html_()
 
@@ -178,3 +178,12 @@ def test_plots(problems, model):
     assert len(axes[0].patches) == 5, "the Orthant epochs are shaded"
     assert obprox.plot_trace(sparse_run.trace_, ax=axes[1]) is axes[1]
     plt.close("all")
+
+
+def test_labels_of_a_plot_do_not_touch():
+    from obprox.plot import _apart
+
+    np.testing.assert_allclose(_apart([0.0, 5.0], 1.0), [0.0, 5.0])
+    np.testing.assert_allclose(_apart([1.0, 1.0, 1.0, 7.0], 1.0), [0.0, 1.0, 2.0, 7.0])
+    np.testing.assert_allclose(_apart([0.0, 0.1, 1.2], 1.0), np.array([-1.0, 0.0, 1.0]) + 1.3 / 3)
+    assert _apart([], 1.0) == []

@@ -181,7 +181,7 @@ def test_verbose_shows_a_bar(problems, capsys, monkeypatch):
     assert lines.out == "" and "auto" in lines.err and "gap" in lines.err and "█" in lines.err
     monkeypatch.setattr(sys, "stderr", Terminal())
     obprox.LassoCV(alphas=5, verbose=1).fit(problems.X, problems.real)
-    assert sys.stderr.getvalue().endswith("\n") and "\r" in sys.stderr.getvalue()
+    assert "\r" in sys.stderr.getvalue() and "25/25 fits\n" in sys.stderr.getvalue()
     obprox.Lasso(verbose=0).fit(problems.X, problems.real)
 
 

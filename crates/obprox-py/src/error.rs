@@ -19,7 +19,9 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::Parse { .. } => raised::ParseError::new_err(text),
         Error::File { .. } => raised::FileError::new_err(text),
-        Error::Parameter { .. } => raised::ParameterError::new_err(text),
+        Error::Parameter { name, message } => {
+            raised::ParameterError::new_err(format!("{}: {message}", name_in_python(name)))
+        }
         Error::NotFinite { row, column, value } => {
             // In scikit-learn's words, which its users search for; with the place, which they ask for. Python counts
             // from 0.
@@ -28,13 +30,39 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         }
         // OSError has subclasses by the system's reason, so that `except FileNotFoundError` works as ever.
         Error::Io { ref path, ref source, .. } => {
-            let reason = (source.raw_os_error(), source.to_string(), path.clone());
+            let reason = (number_of(source), source.to_string(), path.clone());
             let made =
                 py.import("obprox.exceptions").and_then(|module| module.call_method1("file_access_error", reason));
             made.map_or_else(|error| error, PyErr::from_value)
         }
         _ => raised::DataError::new_err(text),
     }
+}
+
+/// The name of a parameter in Python, where it has another one than in the library.
+fn name_in_python(name: &str) -> &str {
+    match name {
+        "batch" => "batch_size",
+        "class weights" => "class_weight",
+        "folds" | "splits" => "cv",
+        "lambda" => "alpha",
+        "lambdas" => "alphas",
+        "nnz" => "max_features",
+        "row weights" | "score weights" => "sample_weight",
+        "step" => "step_size",
+        other => other,
+    }
+}
+
+/// The system's number of a reason, which an error that was wrapped on its way only has as a kind.
+fn number_of(source: &std::io::Error) -> Option<i32> {
+    const ENOENT: i32 = 2;
+    const EACCES: i32 = 13;
+    source.raw_os_error().or(match source.kind() {
+        std::io::ErrorKind::NotFound => Some(ENOENT),
+        std::io::ErrorKind::PermissionDenied => Some(EACCES),
+        _ => None,
+    })
 }
 
 /// A parameter error of the binding itself.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use obprox::cv::{Rule, Split, choose};
-use obprox::data::{Dataset, Matrix};
+use obprox::data::{Dataset, Matrix, ReadOptions, read};
 use obprox::loss::LossKind;
 use obprox::path::at_most;
 use obprox::{
@@ -121,6 +121,17 @@ fn a_warm_start_is_never_worse() {
         let warm = Run::new(&goal, tight.clone()).start(&before.point).fit().unwrap();
         let off = (warm.certificate.objective - cold.certificate.objective).abs();
         assert!(off <= 1e-9 * cold.certificate.objective.abs(), "{name}: {off}");
+    }
+}
+
+/// Near the optimum F cannot tell steps apart; they must be taken all the same, down to what the gap can show.
+#[test]
+fn every_model_of_a_path_is_as_exact_as_numbers_are() {
+    let data = read("../../examples/planted.svm", &ReadOptions::default()).unwrap();
+    let problem = Problem::new(data, LossKind::Squared.build(1), &Terms::default()).unwrap();
+    let settings = Settings { tolerance: 1e-11, ..Settings::default() };
+    for step in Path::new(&problem).settings(settings).run().unwrap().steps {
+        assert_eq!(step.status, Status::Converged, "at {}: {:?}", step.lambda, step.certificate);
     }
 }
 
