@@ -26,6 +26,7 @@ pub use libsvm::write_libsvm;
 pub use matrix::{Csr, Dense, Matrix, One, Rows, Value};
 pub(crate) use matrix::{Gathered, with_rows};
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
+pub use source::read_bytes;
 pub use standardise::{Scaling, standardise};
 pub use synth::{Entries, Planted, Synth, Task};
 

@@ -37,21 +37,30 @@ enum Compression {
 }
 
 impl Source {
-    /// Opens a path; `-` is standard input.
+    /// Opens a path of text; `-` is standard input.
     pub fn open(path: &Path) -> Result<Self> {
+        Ok(Self::open_binary(path)?.without_mark())
+    }
+
+    /// Takes a stream of text; compression is told by content.
+    pub fn new(name: impl Into<String>, stream: impl Read + Send + 'static) -> Result<Self> {
+        Ok(Self::binary(name, stream)?.without_mark())
+    }
+
+    /// Opens a path of bytes that mean nothing to us; `-` is standard input.
+    pub fn open_binary(path: &Path) -> Result<Self> {
         if path.as_os_str() == STANDARD_INPUT {
-            return Self::new("standard input", io::stdin());
+            return Self::binary("standard input", io::stdin());
         }
         let file = File::open(path).map_err(Error::reading(path))?;
         let name = path.display().to_string();
         if file.metadata().map_err(Error::reading(path))?.is_dir() {
             return Err(Error::file(name, "is a directory: give a file in it"));
         }
-        Self::new(name, file)
+        Self::binary(name, file)
     }
 
-    /// Takes a stream; compression is told by content.
-    pub fn new(name: impl Into<String>, mut stream: impl Read + Send + 'static) -> Result<Self> {
+    fn binary(name: impl Into<String>, mut stream: impl Read + Send + 'static) -> Result<Self> {
         let name = name.into();
         let head = read_up_to(&mut stream, 16).map_err(|error| failure(&name, None, error))?;
         if let Some(archive) = foreign_format(&head) {
@@ -65,14 +74,19 @@ impl Source {
                 compression.decoder(whole).map_err(|error| failure(&name, Some(compression), error))?
             }
         };
-        let mut head = read_up_to(&mut rest, HEAD).map_err(|error| failure(&name, compression, error))?;
+        let head = read_up_to(&mut rest, HEAD).map_err(|error| failure(&name, compression, error))?;
         if head.is_empty() {
             return Err(Error::file(name, "is empty: it has no rows"));
         }
-        if head.starts_with("\u{feff}".as_bytes()) {
-            head.drain(.."\u{feff}".len());
-        }
         Ok(Self { name, compression, head: Cursor::new(head), rest })
+    }
+
+    /// The byte order mark that some editors put before text is none of it.
+    fn without_mark(mut self) -> Self {
+        if self.head().starts_with("\u{feff}".as_bytes()) {
+            self.head.get_mut().drain(.."\u{feff}".len());
+        }
+        self
     }
 
     /// The first bytes, which stay in the stream.
@@ -121,6 +135,20 @@ impl Source {
             }
         }
         (filled, Ok(()))
+    }
+}
+
+/// All bytes of a file that is not text, such as images: decompressed like a data file, `-` is standard input. Refuses
+/// what decompresses to more than `most` bytes, and takes no memory for what it refuses beyond that.
+pub fn read_bytes(path: impl AsRef<Path>, most: u64) -> Result<Vec<u8>> {
+    let mut source = Source::open_binary(path.as_ref())?;
+    let mut bytes = Vec::new();
+    let stream = (&mut source.head).chain(&mut source.rest);
+    let outcome = stream.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    outcome.map_err(|error| failure(&source.name, source.compression, error))?;
+    match bytes.len() as u64 > most {
+        true => Err(Error::file(source.name, format!("holds more than {most} bytes: it is not what it should be"))),
+        false => Ok(bytes),
     }
 }
 
