@@ -13,6 +13,7 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
+mod net;
 mod path;
 mod plot;
 mod predict;
@@ -55,6 +56,8 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
+    /// Train and measure sparse neural networks
+    Net(net::Net),
     /// Look at data files, convert and generate them
     Data(data::Data),
     /// Print a completion script for your shell
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(),
         Command::Path(path) => path.run(),
         Command::Cv(cv) => cv.run(),
+        Command::Net(net) => net.run(),
         Command::Data(data) => data.run(),
         Command::Completions(completions) => completions.run(),
     });

@@ -73,12 +73,17 @@ impl DataFlags {
 
     /// Sizes the pool of threads; the count it has.
     pub fn start_threads(&self) -> Result<usize, Failure> {
-        if let Some(threads) = self.threads {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
-            pool.map_err(|error| Failure::other(format!("--threads {threads}: {error}")))?;
-        }
-        Ok(rayon::current_num_threads())
+        start_threads(self.threads)
     }
+}
+
+/// Sizes the pool of threads; the count it has.
+pub fn start_threads(threads: Option<u16>) -> Result<usize, Failure> {
+    if let Some(threads) = threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
+        pool.map_err(|error| Failure::other(format!("--threads {threads}: {error}")))?;
+    }
+    Ok(rayon::current_num_threads())
 }
 
 #[cfg(test)]

@@ -8,6 +8,10 @@ mod problem;
 pub use data::DataFlags;
 pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
+#[cfg(feature = "net")]
+pub use data::start_threads;
+#[cfg(feature = "net")]
+pub use method::{Rounds, parse_decay, parse_rounds};
 pub use problem::ProblemFlags;
 
 /// A finite number above 0.

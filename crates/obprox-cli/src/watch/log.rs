@@ -1,14 +1,13 @@
 //! `run.jsonl`: one JSON object a line, each written as soon as it is known.
 
-use std::fs::File;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use obprox::metrics::Metrics;
 use obprox::schedule::Schedule;
-use obprox::{Certificate, Control, EpochRecord, Error, Fit, Observer, Problem, Settings, Start};
+use obprox::{Certificate, Control, EpochRecord, Fit, Observer, Problem, Settings, Start};
 use serde::Serialize;
 
+use super::JsonLines;
 use crate::failure::Failure;
 use crate::flags::{no_words, np, schedule_words, switch_words};
 
@@ -117,18 +116,16 @@ impl From<&Certificate> for Figures {
     }
 }
 
-/// The observer that writes them. The file is made when the run starts, so a run that is refused leaves none.
+/// The observer that writes them.
 pub struct Log {
-    path: PathBuf,
+    lines: JsonLines,
     origin: Origin,
-    file: Option<File>,
-    failure: Option<io::Error>,
 }
 
 impl Log {
     /// A log to be.
     pub fn new(path: PathBuf, origin: Origin) -> Self {
-        Self { path, origin, file: None, failure: None }
+        Self { lines: JsonLines::new(path), origin }
     }
 
     /// Writes a run that has taken place, as if it had been watched.
@@ -140,7 +137,7 @@ impl Log {
 
     /// Writes the last line; what went wrong on the way is told here.
     pub fn finish(mut self, fit: &Fit, test: Option<&Metrics>) -> Result<(), Failure> {
-        self.write(&EndEvent {
+        self.lines.write(&EndEvent {
             event: "end",
             status: fit.status.name(),
             epochs: fit.epochs,
@@ -150,25 +147,11 @@ impl Log {
             score: test.map(Metrics::score),
             test,
         });
-        match self.failure {
-            Some(error) => Err(Error::writing(&self.path)(error).into()),
-            None => Ok(()),
-        }
-    }
-
-    /// A full disk must not end the training; it is told at the end. serde_json writes what is not finite as null.
-    fn write(&mut self, event: &impl Serialize) {
-        let Some(file) = &mut self.file else { return };
-        let mut line = serde_json::to_vec(event).expect("events are plain data");
-        line.push(b'\n');
-        if let Err(error) = file.write_all(&line) {
-            self.failure.get_or_insert(error);
-            self.file = None;
-        }
+        self.lines.finish()
     }
 
     fn write_epoch(&mut self, record: &EpochRecord) {
-        self.write(&EpochEvent {
+        self.lines.write(&EpochEvent {
             event: "epoch",
             epoch: record.epoch,
             iterations: record.iterations,
@@ -183,15 +166,12 @@ impl Log {
 
 impl Observer for Log {
     fn start(&mut self, start: &Start) {
-        match File::create(&self.path) {
-            Ok(file) => self.file = Some(file),
-            Err(error) => self.failure = Some(error),
-        }
-        let (problem, settings, origin) = (start.problem, start.settings, self.origin.clone());
-        self.write(&StartEvent {
+        self.lines.create();
+        let (problem, settings) = (start.problem, start.settings);
+        self.lines.write(&StartEvent {
             event: "start",
             version: env!("CARGO_PKG_VERSION"),
-            origin: &origin,
+            origin: &self.origin,
             rows: problem.n_rows(),
             n_features: problem.n_features(),
             nnz: problem.matrix().nnz(),

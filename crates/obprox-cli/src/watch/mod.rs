@@ -1,10 +1,14 @@
 //! Who watches a run: the progress bar, the log, and Ctrl-C.
 
 pub mod interrupt;
+mod lines;
 mod log;
 mod path;
 mod progress;
 
+pub use lines::JsonLines;
 pub use log::{Log, Origin};
 pub use path::{FoldsBar, PathBar};
 pub use progress::{Bar, waiting};
+#[cfg(feature = "net")]
+pub use progress::{styled, visible};

@@ -107,10 +107,10 @@ impl Saved {
         if self.state.fingerprint != fingerprint {
             return differs(&format!("another network or other images ({}; here {fingerprint})", self.state.fingerprint));
         }
-        if !settings.continues(&self.state.settings) {
-            return differs("a run with other settings");
+        match &settings.differences(&self.state.settings)[..] {
+            [] => Ok(()),
+            names => differs(&format!("a run with other settings ({})", names.join(", "))),
         }
-        Ok(())
     }
 
     /// The network as it was.

@@ -17,7 +17,7 @@ mod switch;
 pub use checkpoint::has_checkpoint;
 pub use evaluate::{Score, evaluate};
 pub use observe::{EpochRecord, Observer, Progress, Start};
-pub use penalty::{LayerDensity, LayerPenalty, Penalty, Sparsity};
+pub use penalty::{Count, LayerDensity, LayerPenalty, Penalty, Sparsity};
 pub use run::{Run, Status, Trained};
 pub use settings::{Settings, StepDecay};
 pub use switch::Rule;

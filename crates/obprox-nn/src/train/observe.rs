@@ -59,6 +59,8 @@ pub struct Start<'a> {
     pub net: &'a Net,
     /// The settings of the run.
     pub settings: &'a Settings,
+    /// Parameters that gradients train.
+    pub parameters: usize,
     /// Images that are trained on.
     pub images: usize,
     /// Images that are scored on.

@@ -104,6 +104,7 @@ impl<'a> Run<'a> {
         let start = Start {
             net: &self.net,
             settings: &self.settings,
+            parameters: self.settings.penalty.measure(&self.net.params(), &self.net.weights()?).all.size,
             images: self.data.train.len(),
             test_images: self.data.test.as_ref().map_or(0, |test| test.len()),
             resumed: &state.trace,

@@ -126,9 +126,15 @@ impl Settings {
         if self.switches() { self.switch.check(test) } else { Ok(()) }
     }
 
-    /// Whether a run with these settings may go on from a checkpoint of a run with `other`: all but the number of
-    /// epochs is the same.
-    pub fn continues(&self, other: &Self) -> bool {
-        Self { epochs: 0, ..self.clone() } == Self { epochs: 0, ..other.clone() }
+    /// The settings in which another run differs, by name. The number of epochs is none of them: a run may go on for
+    /// longer than was planned.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let fields = |settings: &Self| match serde_json::to_value(settings) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (ours, theirs) = (fields(self), fields(other));
+        let differ = |name: &&String| name.as_str() != "epochs" && ours.get(*name) != theirs.get(*name);
+        ours.keys().filter(differ).map(|name| name.replace('_', "-")).collect()
     }
 }
