@@ -14,6 +14,7 @@ mod fit;
 mod flags;
 mod input;
 mod net;
+mod paper;
 mod path;
 mod plot;
 mod predict;
@@ -40,6 +41,7 @@ Examples:
   obprox path train.svm --test test.svm --plot path.svg
   obprox cv train.svm --out model.json
   obprox data inspect train.svm
+  obprox paper convex --data data
   obprox help fit                    every flag of a subcommand";
 
 #[derive(Subcommand)]
@@ -58,8 +60,10 @@ enum Command {
     Cv(Box<cv::Cv>),
     /// Train and measure sparse neural networks
     Net(net::Net),
-    /// Look at data files, convert and generate them
+    /// Look at data files, convert, generate and download them
     Data(data::Data),
+    /// The paper's experiments, beside the paper's figures
+    Paper(paper::Paper),
     /// Print a completion script for your shell
     Completions(completions::Completions),
 }
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Command::Cv(cv) => cv.run(),
         Command::Net(net) => net.run(),
         Command::Data(data) => data.run(),
+        Command::Paper(paper) => paper.run(),
         Command::Completions(completions) => completions.run(),
     });
     match outcome {

@@ -8,7 +8,7 @@ use obprox::data::{Spread, Summary, Targets};
 use crate::failure::Failure;
 use crate::flags::DataFlags;
 use crate::input::{self, shown};
-use crate::show::{self, bold, pairs, percent, plural, significant, trimmed};
+use crate::show::{self, bold, bytes, pairs, percent, plural, significant, trimmed};
 
 /// Show the shape, the values and the labels of a data file
 #[derive(Args)]
@@ -74,15 +74,5 @@ fn spread(spread: Spread) -> String {
     match min == max {
         true => format!("all {}", trimmed(min)),
         false => format!("{} to {}, mean {}", trimmed(min), trimmed(max), significant(mean)),
-    }
-}
-
-fn bytes(bytes: usize) -> String {
-    let size = bytes as f64;
-    match bytes {
-        0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{:.1} kB", size / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", size / 1e6),
-        _ => format!("{:.2} GB", size / 1e9),
     }
 }

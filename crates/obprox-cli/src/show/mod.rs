@@ -124,6 +124,17 @@ pub fn seconds(time: f64) -> String {
     }
 }
 
+/// A size in memory or on disk.
+pub fn bytes(bytes: usize) -> String {
+    let size = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", size / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", size / 1e6),
+        _ => format!("{:.2} GB", size / 1e9),
+    }
+}
+
 /// A few of many numbers.
 pub fn listed(numbers: &[f64]) -> String {
     let mut words: Vec<String> = numbers.iter().take(6).map(f64::to_string).collect();

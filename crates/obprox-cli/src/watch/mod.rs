@@ -9,6 +9,6 @@ mod progress;
 pub use lines::JsonLines;
 pub use log::{Log, Origin};
 pub use path::{FoldsBar, PathBar};
-pub use progress::{Bar, waiting};
+pub use progress::{Bar, Transfer, waiting};
 #[cfg(feature = "net")]
 pub use progress::{styled, visible};

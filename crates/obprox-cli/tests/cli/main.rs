@@ -2,12 +2,15 @@
 
 mod data;
 mod end_to_end;
+mod get;
 mod help;
 mod interrupt;
 mod log;
 mod net;
+mod paper;
 mod paths;
 mod refused;
 mod resume;
+mod server;
 mod tables;
 mod workshop;
