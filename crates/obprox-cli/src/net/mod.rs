@@ -15,6 +15,13 @@ mod train;
 
 use clap::{Args, Subcommand};
 
+#[cfg(feature = "net")]
+pub use flags::images;
+#[cfg(feature = "net")]
+pub use log::{Log, Origin};
+#[cfg(feature = "net")]
+pub use progress::Bar;
+
 use crate::failure::Failure;
 
 /// Train and measure sparse neural networks
@@ -46,26 +53,27 @@ enum NetCommand {
 #[cfg(not(feature = "net"))]
 #[derive(Args)]
 #[command(disable_help_flag = true)]
-struct Missing {
+pub struct Missing {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _rest: Vec<std::ffi::OsString>,
 }
 
+#[cfg(not(feature = "net"))]
+impl Missing {
+    /// How to get what is not there.
+    pub fn run(self) -> Result<(), Failure> {
+        Err(Failure::input(
+            "this obprox was built without networks: cargo install --path crates/obprox-cli --features net builds one \
+             with them, in about ten minutes",
+        ))
+    }
+}
+
 impl Net {
-    #[cfg(feature = "net")]
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             NetCommand::Train(train) => train.run(),
             NetCommand::Eval(eval) => eval.run(),
         }
-    }
-
-    #[cfg(not(feature = "net"))]
-    pub fn run(self) -> Result<(), Failure> {
-        let NetCommand::Train(_) | NetCommand::Eval(_) = self.command;
-        Err(Failure::input(
-            "this obprox was built without networks: cargo install --path crates/obprox-cli --features net (about ten \
-             minutes) builds one with them",
-        ))
     }
 }
