@@ -1,6 +1,6 @@
 //! `obprox fit`: file → model.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use obprox::data::Dataset;

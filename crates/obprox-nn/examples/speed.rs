@@ -105,16 +105,13 @@ impl Bench {
             }
         }
         let name = self.net.architecture().kind().name();
-        println!("| {name}, a training step with | step | share of the training step | throughput |\n|---|---|---|---|");
+        println!(
+            "| {name}, a training step with | step | share of the training step | throughput |\n|---|---|---|---|"
+        );
         let base = pass + entries[0].2;
         for (name, _, step) in &entries {
             let whole = pass + step;
-            println!(
-                "| {name} | {:.1} ms | {:.2} % | {:.3}× |",
-                1e3 * step,
-                100.0 * step / whole,
-                base / whole
-            );
+            println!("| {name} | {:.1} ms | {:.2} % | {:.3}× |", 1e3 * step, 100.0 * step / whole, base / whole);
         }
         println!();
     }

@@ -5,9 +5,10 @@
 
 use burn::module::{Module, Param, ParamId, RunningState};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
-use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig, PaddingConfig2d};
+use burn::nn::{BatchNorm, BatchNormConfig, Linear, PaddingConfig2d};
 use burn::tensor::activation::relu;
 use burn::tensor::module::max_pool2d;
+use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Device, Tensor, TensorData};
 use obprox::{Error, Result};
 use obprox_infer::graph::{Conv, Node, Op, Role};
@@ -60,7 +61,7 @@ impl Net {
             let layer = match node.op {
                 Op::Conv(conv) => push(&mut convs, part.conv(conv)?),
                 Op::BatchNorm { channels } => push(&mut norms, part.norm(channels)?),
-                Op::Linear { inputs, outputs } => push(&mut linears, part.linear(inputs, outputs)?),
+                Op::Linear { .. } => push(&mut linears, part.linear()?),
                 Op::Input { .. } | Op::Relu | Op::Add | Op::MaxPool { .. } | Op::GlobalAveragePool => 0,
             };
             steps.push(Step { node: node.clone(), layer, done: Vec::new(), fused: false });
@@ -120,7 +121,7 @@ impl Net {
                 Op::Relu if step.fused => take(0),
                 Op::Relu => relu(take(0)),
                 Op::Add => take(0) + take(1),
-                Op::MaxPool { size } => max_pool2d(take(0), [size; 2], [size; 2], [0; 2], [1; 2], false),
+                Op::MaxPool { size } => max_pool2d(take(0), MaxPoolOptions::new([size; 2])),
                 Op::GlobalAveragePool => mean_of_channels(take(0)),
                 Op::Linear { .. } => {
                     let input = take(0);
@@ -144,7 +145,7 @@ impl Net {
             let mut put = |role: Role, data: TensorData| -> Result<()> {
                 let name = step.node.parameter(role);
                 let shape = data.shape().to_vec();
-                let values = data.into_vec::<f32>().map_err(|error| Error::Data(format!("{name}: {error:?}")))?;
+                let values = data.try_into_vec::<f32>().map_err(|error| Error::Data(format!("{name}: {error:?}")))?;
                 weights.insert(name, obprox_infer::Tensor::new(shape, values)?);
                 Ok(())
             };
@@ -233,13 +234,9 @@ impl Part<'_> {
         })
     }
 
-    fn linear(&self, inputs: usize, outputs: usize) -> Result<Linear> {
+    fn linear(&self) -> Result<Linear> {
         let weight = self.tensor::<2>(Role::Weight)?.transpose();
-        Ok(Linear {
-            weight: Param::from_tensor(weight),
-            bias: Some(Param::from_tensor(self.tensor(Role::Bias)?)),
-            ..LinearConfig::new(inputs, outputs).init(self.device)
-        })
+        Ok(Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(self.tensor(Role::Bias)?)) })
     }
 
     fn tensor<const D: usize>(&self, role: Role) -> Result<Tensor<D>> {

@@ -74,8 +74,8 @@ fn trained(method: Method, problem: &Problem) -> Vec<f32> {
         };
         net = optimizer.step(SCHEDULE.at(1.0, epoch, epoch), net, gradients);
     }
-    let mut values = net.layer.weight.val().into_data().into_vec().unwrap();
-    values.extend(net.layer.bias.unwrap().val().into_data().into_vec::<f32>().unwrap());
+    let mut values = net.layer.weight.val().into_data().try_into_vec().unwrap();
+    values.extend(net.layer.bias.unwrap().val().into_data().try_into_vec::<f32>().unwrap());
     values
 }
 

@@ -32,7 +32,7 @@ fn networks_compute_what_burns_own_layers_compute() {
     for kind in Kind::ALL {
         let net = net(kind, 4.0, &device);
         let (images, _) = batch(16).tensors(&device);
-        let scores = |scores: Tensor<2>| scores.into_data().into_vec::<f32>().unwrap();
+        let scores = |scores: Tensor<2>| scores.into_data().try_into_vec::<f32>().unwrap();
         // In training, where each batch is normalised by itself, and in evaluation.
         let pairs = [
             (net.forward(images.clone()), net.forward_by_burn(images.clone())),
@@ -74,7 +74,7 @@ fn batches_are_images_normalised() {
     assert_eq!(batches.iter().map(|batch| batch.len()).collect::<Vec<_>>(), [4, 4, 2]);
     let mut found = Vec::new();
     for batch in batches {
-        found.extend(batch.tensors(&Device::flex()).0.into_data().into_vec::<f32>().unwrap());
+        found.extend(batch.tensors(&Device::flex()).0.into_data().try_into_vec::<f32>().unwrap());
     }
     assert_eq!(found, preprocessing.apply(&images).unwrap());
 }

@@ -23,7 +23,7 @@ fn random<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().into_vec().unwrap()
+    tensor.into_data().try_into_vec().unwrap()
 }
 
 fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
@@ -96,7 +96,11 @@ fn assert_is_gradient(x: &Tensor<4>, gradient: &[f32], tolerance: f32, loss: imp
         };
         let difference = ((moved(step) - moved(-step)) / (2.0 * f64::from(step))) as f32;
         let scale = gradient.iter().fold(1.0f32, |most, value| most.max(value.abs()));
-        assert!((difference - gradient[at]).abs() <= tolerance * scale, "{what} {at}: {} for {difference}", gradient[at]);
+        assert!(
+            (difference - gradient[at]).abs() <= tolerance * scale,
+            "{what} {at}: {} for {difference}",
+            gradient[at]
+        );
     }
 }
 
@@ -159,9 +163,7 @@ fn normalisations_are_burns_own_forward_and_backward() {
         for (what, (found, expected)) in ["output", "dx", "dγ", "dβ"].iter().zip(found.iter().zip(&expected)) {
             assert_close(found, expected, 3e-5, &format!("{shape:?} rectify {rectify} {what}"));
         }
-        for (found, expected) in
-            [(&ours.running_mean, &burns.running_mean), (&ours.running_var, &burns.running_var)]
-        {
+        for (found, expected) in [(&ours.running_mean, &burns.running_mean), (&ours.running_var, &burns.running_var)] {
             assert_close(&values(found.value_sync()), &values(expected.value_sync()), 1e-5, "running statistics");
         }
         // In evaluation the running statistics are used.

@@ -1,7 +1,7 @@
 //! One step on a tensor is the scalar operator of `obprox` on each entry.
 
-use burn::optim::momentum::MomentumConfig;
 use burn::optim::Optimizer;
+use burn::optim::momentum::MomentumConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use obprox::penalty::{L1, Term};
 use obprox_nn::optim::{
@@ -26,7 +26,7 @@ fn tensor<const D: usize>(values: &[f32]) -> Tensor<D> {
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().into_vec().unwrap()
+    tensor.into_data().try_into_vec().unwrap()
 }
 
 /// One step of an optimizer on the grid, against a scalar rule.
@@ -79,7 +79,8 @@ fn rda_keeps_the_sum_and_the_centre() {
         (x, state) = rda.step(STEP, x, tensor(&gradient), state);
     }
     // G = (2.5, 3.25), t = 4, √t = 2: S(c − G/4, λ).
-    let expected = [0.5 - 2.5 / 4.0, -1.0 - 3.25 / 4.0].map(|moved: f64| obprox::penalty::shrink::shrink(moved, LAMBDA));
+    let expected =
+        [0.5 - 2.5 / 4.0, -1.0 - 3.25 / 4.0].map(|moved: f64| obprox::penalty::shrink::shrink(moved, LAMBDA));
     assert_eq!(values(x), expected.map(|value| value as f32));
 }
 
@@ -100,7 +101,8 @@ fn obprox_sg_switches_by_counted_steps() {
                 .map(|(&x, gradient)| {
                     let (x, gradient) = (f64::from(x), f64::from(gradient));
                     let orthant = if no.is_some() { step % 3 == 2 } else { step >= 2 };
-                    let moved = if orthant { term.face(x, gradient, STEP) } else { term.prox(x - STEP * gradient, STEP) };
+                    let moved =
+                        if orthant { term.face(x, gradient, STEP) } else { term.prox(x - STEP * gradient, STEP) };
                     moved as f32
                 })
                 .collect();
@@ -115,7 +117,9 @@ fn obprox_sg_switches_by_counted_steps() {
 fn a_told_optimizer_does_as_it_is_told() {
     let cell = PhaseCell::default();
     let optimizer = ObproxSgConfig::new(LAMBDA, 0).build_told(cell.clone());
-    let step = |optimizer: &dyn Fn(Tensor<2>, Tensor<2>) -> Tensor<2>| values(optimizer(tensor(&[0.0, 0.5]), tensor(&[1.0, 1.0])));
+    let step = |optimizer: &dyn Fn(Tensor<2>, Tensor<2>) -> Tensor<2>| {
+        values(optimizer(tensor(&[0.0, 0.5]), tensor(&[1.0, 1.0])))
+    };
     let told = |x, gradient| optimizer.step(STEP, x, gradient, None).0;
     assert_eq!(step(&told), step(&|x, gradient| prox(x, gradient, STEP, LAMBDA)));
     cell.set(Phase::Orthant);

@@ -20,7 +20,8 @@ fn train(kind: Kind, base: f64, settings: Settings) -> Trained {
 
 #[test]
 fn a_tiny_network_learns_and_becomes_sparse() {
-    let settings = Settings { epochs: 12, switch: Rule::Epochs { prox: 5, orthant: None }, ..settings(Method::ObproxSgPlus) };
+    let settings =
+        Settings { epochs: 12, switch: Rule::Epochs { prox: 5, orthant: None }, ..settings(Method::ObproxSgPlus) };
     let trained = train(Kind::SmallCnn, 8.0, settings);
     assert_eq!(trained.status, Status::MaxEpochs);
     let last = &trained.last;
@@ -32,7 +33,8 @@ fn a_tiny_network_learns_and_becomes_sparse() {
     assert_eq!(orthant.len(), 7);
     assert!(orthant.windows(2).all(|pair| pair[1].nonzero <= pair[0].nonzero));
     // What is told is what the weights say.
-    let nonzero: usize = trained.weights.iter().filter(|(_, tensor)| tensor.shape().len() >= 2).map(|(_, t)| t.nnz()).sum();
+    let nonzero: usize =
+        trained.weights.iter().filter(|(_, tensor)| tensor.shape().len() >= 2).map(|(_, t)| t.nnz()).sum();
     assert_eq!(nonzero, last.nonzero);
     assert_eq!(trained.sparsity.penalized.nonzero, nonzero);
 }
@@ -62,7 +64,8 @@ impl Observer for StopAfter {
 #[test]
 fn a_resumed_run_is_the_run_without_a_break_to_the_bit() {
     for method in Method::PAPER {
-        let settings = Settings { epochs: 3, momentum: if method == Method::Rda { 0.0 } else { 0.5 }, ..settings(method) };
+        let settings =
+            Settings { epochs: 3, momentum: if method == Method::Rda { 0.0 } else { 0.5 }, ..settings(method) };
         let whole = train(Kind::SmallCnn, 4.0, settings.clone());
         let directory = tempfile::tempdir().unwrap();
         let device = device();
@@ -145,7 +148,8 @@ fn a_target_density_is_held() {
 
 #[test]
 fn layers_can_have_a_lambda_of_their_own() {
-    let mut settings = Settings { epochs: 3, switch: Rule::Epochs { prox: 0, orthant: None }, ..settings(Method::ObproxSgPlus) };
+    let mut settings =
+        Settings { epochs: 3, switch: Rule::Epochs { prox: 0, orthant: None }, ..settings(Method::ObproxSgPlus) };
     let layer = |name: &str, lambda| obprox_nn::train::LayerPenalty { name: name.into(), lambda };
     settings.penalty.layers = vec![layer("conv1", 0.0), layer("fc.weight", 10.0)];
     let trained = train(Kind::SmallCnn, 4.0, settings.clone());

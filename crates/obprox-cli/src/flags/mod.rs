@@ -6,10 +6,10 @@ mod method;
 mod problem;
 
 pub use data::DataFlags;
-pub use lambda::{LambdaFlag, PathFlags};
-pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 #[cfg(feature = "net")]
 pub use data::start_threads;
+pub use lambda::{LambdaFlag, PathFlags};
+pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 #[cfg(feature = "net")]
 pub use method::{Rounds, parse_decay, parse_rounds};
 pub use problem::ProblemFlags;

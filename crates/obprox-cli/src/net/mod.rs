@@ -37,7 +37,7 @@ enum NetCommand {
     /// Train a sparse network on images: min f(x) + λ‖x‖₁
     Train(Box<train::Train>),
     /// Measure a network: F, accuracy, density layer by layer
-    Eval(eval::Eval),
+    Eval(Box<eval::Eval>),
 }
 
 #[cfg(not(feature = "net"))]

@@ -43,7 +43,11 @@ impl Observer for Bar {
             self.bar.set_position(done);
             self.words = format!("{}/{} {}", progress.epoch, self.epochs, progress.phase.name());
             let loss = format!("  batch {}", significant(progress.batch_loss));
-            self.bar.set_message(format!("{}{}", self.words, if self.figures.is_empty() { &loss } else { &self.figures }));
+            self.bar.set_message(format!(
+                "{}{}",
+                self.words,
+                if self.figures.is_empty() { &loss } else { &self.figures }
+            ));
         }
         asked()
     }

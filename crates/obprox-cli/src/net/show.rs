@@ -48,9 +48,8 @@ pub fn figures(
     lambda: f64,
 ) -> Vec<(&'static str, String)> {
     let number = |value: Option<f64>| value.map_or("not computed".into(), significant);
-    let count = |count: obprox_nn::train::Count| {
-        format!("{} ({} of {})", percent(count.density()), count.nonzero, count.size)
-    };
+    let count =
+        |count: obprox_nn::train::Count| format!("{} ({} of {})", percent(count.density()), count.nonzero, count.size);
     let mut rows = vec![
         ("objective F", bold(&number(objective))),
         ("mean loss f", number(loss)),

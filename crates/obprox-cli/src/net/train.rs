@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use obprox_infer::{Architecture, Kind, Model, Training, Weights};
 use obprox_nn::data::Data;
-use obprox_nn::train::{Run, Settings, Status, has_checkpoint};
+use obprox_nn::train::{Run, Status, has_checkpoint};
 use obprox_nn::{Net, device, initial_weights};
 
 use super::flags::{ImageFlags, PenaltyFlags, TrainFlags, images, kinds};
@@ -146,9 +146,9 @@ impl Train {
             }))?;
         }
         match trained.status {
-            Status::Diverged => Err(Failure::other(
-                "the run diverged: a loss or a weight was no longer finite; try a smaller --step",
-            )),
+            Status::Diverged => {
+                Err(Failure::other("the run diverged: a loss or a weight was no longer finite; try a smaller --step"))
+            }
             _ => Ok(()),
         }
     }

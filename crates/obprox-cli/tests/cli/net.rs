@@ -18,7 +18,8 @@ fn a_build_without_networks_says_how_to_get_them() {
 mod with_networks {
     use super::Workshop;
 
-    const TRAIN: &str = "net train images --width 0.125 --size 8 --channels 1 --epochs 3 --batch 16 --lambda 1e-2 --pad 0";
+    const TRAIN: &str =
+        "net train images --width 0.125 --size 8 --channels 1 --epochs 3 --batch 16 --lambda 1e-2 --pad 0";
 
     /// Idx files of 8 × 8 images that are bright above or below.
     fn shop() -> Workshop {
@@ -30,9 +31,8 @@ mod with_networks {
                 state = state.wrapping_mul(1664525).wrapping_add(1013904223);
                 (state >> 27) as u8
             };
-            let bright = |image: u32, row: u32| if (image % 2 == 0) == (row < 4) { 180 } else { 20 };
-            let pixels: Vec<u8> =
-                (0..count * 64).map(|at| bright(at / 64, at % 64 / 8) + noise()).collect();
+            let bright = |image: u32, row: u32| if image.is_multiple_of(2) == (row < 4) { 180 } else { 20 };
+            let pixels: Vec<u8> = (0..count * 64).map(|at| bright(at / 64, at % 64 / 8) + noise()).collect();
             let labels: Vec<u8> = (0..count).map(|image| (image % 2) as u8).collect();
             let idx = |sizes: &[u32], values: &[u8]| {
                 let mut bytes = vec![0, 0, 8, sizes.len() as u8];
@@ -81,7 +81,10 @@ mod with_networks {
     fn a_run_is_resumed_to_the_same_bits() {
         let shop = shop();
         shop.ok(&format!("{TRAIN} --out whole.safetensors --quiet"));
-        shop.ok(&format!("{} --checkpoint state --quiet", TRAIN.replace("--epochs 3", "--epochs 1 --np 2 --decay-every 1")));
+        shop.ok(&format!(
+            "{} --checkpoint state --quiet",
+            TRAIN.replace("--epochs 3", "--epochs 1 --np 2 --decay-every 1")
+        ));
         let refused = shop.run(&format!("{TRAIN} --checkpoint state --resume"));
         assert_eq!(refused.status.code(), Some(2), "other settings");
         std::fs::remove_dir_all(shop.path("state")).unwrap();

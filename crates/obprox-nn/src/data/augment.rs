@@ -30,7 +30,11 @@ impl Augment {
             let places = 2 * self.pad as u64 + 1;
             ((u64::from(word) * places) >> 32) as isize - self.pad as isize
         };
-        View { mirrored: self.flip && rng.next_u32() & 1 == 1, down: shift(rng.next_u32()), right: shift(rng.next_u32()) }
+        View {
+            mirrored: self.flip && rng.next_u32() & 1 == 1,
+            down: shift(rng.next_u32()),
+            right: shift(rng.next_u32()),
+        }
     }
 }
 
@@ -61,7 +65,8 @@ impl View {
             let line = &plane[from as usize * width..][..width];
             for (column, out) in out.iter_mut().enumerate() {
                 let column = if self.mirrored { width - 1 - column } else { column } as isize + self.right;
-                *out = table[usize::from(if (0..width as isize).contains(&column) { line[column as usize] } else { 0 })];
+                *out =
+                    table[usize::from(if (0..width as isize).contains(&column) { line[column as usize] } else { 0 })];
             }
         }
     }

@@ -136,7 +136,7 @@ fn read_files(files: &[PathBuf], shape: [usize; 3]) -> Result<Images> {
 }
 
 /// The seed of the draw: not the run's, so that all runs with one limit train on the same images.
-const DRAW: u64 = 0x6c69_6d69_74;
+const DRAW: u64 = 0x006c_696d_6974;
 
 fn drawn(images: &Images, limit: usize) -> Result<Images> {
     let mut sampler = Sampler::new(images.len(), Batch::Rows(limit), DRAW)?;

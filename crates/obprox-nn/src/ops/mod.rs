@@ -50,7 +50,7 @@ pub fn norm(layer: &BatchNorm, x: Tensor<4>, rectify: bool) -> Tensor<4> {
 /// Moves the running statistics of a layer towards those of a batch: what evaluation will normalise with.
 fn keep(layer: &BatchNorm, statistics: &Tensor<2>) {
     let towards = |running: Tensor<1>, row: usize| {
-        let batch = Tensor::from_inner(statistics.clone().slice([row..row + 1]).flatten::<1>(0, 1));
+        let batch = Tensor::from_inner(statistics.clone().narrow(0, row, 1).flatten::<1>(0, 1));
         running.mul_scalar(1.0 - layer.momentum).add(batch.mul_scalar(layer.momentum)).detach()
     };
     layer.running_mean.update(towards(layer.running_mean.value_sync(), 0));

@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn inside_is_where_the_tap_meets_the_image() {
-        for (side, kernel, stride, padding) in [(5, 3, 1, 1), (8, 3, 2, 1), (7, 3, 2, 1), (4, 1, 2, 0), (3, 5, 1, 2), (2, 3, 2, 1)] {
+        for (side, kernel, stride, padding) in
+            [(5, 3, 1, 1), (8, 3, 2, 1), (7, 3, 2, 1), (4, 1, 2, 0), (3, 5, 1, 2), (2, 3, 2, 1)]
+        {
             let shape = ConvShape { images: 1, inputs: 1, outputs: 1, size: [side; 2], kernel, stride, padding };
             let outputs = shape.output_size()[0];
             for offset in 0..kernel {

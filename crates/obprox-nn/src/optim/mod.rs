@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use obprox_sg::{ObproxSg, ObproxSgConfig, ObproxSgState};
 pub use operators::{dual_average, face, hold, prox, shrink};
 pub use phase::{Phase, PhaseCell, Switching};
-pub use prox_sg::{ProxSg, ProxSgConfig, ProxSgState};
+pub use prox_sg::{ProxSg, ProxSgConfig};
 pub use prox_svrg::{Anchor, IterateMean, ProxSvrg, ProxSvrgConfig};
 pub use rda::{Centre, Rda, RdaConfig, RdaState};
 pub use smooth::{Smooth, SmoothConfig, SmoothState};

@@ -5,7 +5,7 @@
 //! Parameters: λ, N_P, N_O and the step sizes α. Citation: the paper's Algorithms 1, 3 and 4.
 
 use burn::config::Config;
-use burn::optim::{LearningRate, ModuleOptimizer, Optimizer, RecordState};
+use burn::optim::{LearningRate, ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource};
 use burn::tensor::{Device, Tensor};
 
 use super::{Penalized, Phase, PhaseCell, Smooth, SmoothConfig, SmoothState, Switching, face, hold, prox};
@@ -37,7 +37,7 @@ pub struct ObproxSg {
 }
 
 /// State of [`ObproxSg`] for one parameter.
-#[derive(RecordState, Clone)]
+#[derive(Clone)]
 pub struct ObproxSgState<const D: usize> {
     steps: usize,
     smooth: SmoothState<D>,
@@ -84,5 +84,17 @@ impl Optimizer for ObproxSg {
 
     fn to_device<const D: usize>(state: Self::State<D>, device: &Device) -> Self::State<D> {
         ObproxSgState { steps: state.steps, smooth: state.smooth.to_device(device) }
+    }
+}
+
+impl<const D: usize> RecordState for ObproxSgState<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        out.push_scalar(prefix, "steps", self.steps.into());
+        self.smooth.state_flatten(prefix, out);
+    }
+
+    fn state_unflatten(prefix: &str, from: &mut StateSource, device: &Device) -> Option<Self> {
+        let steps = usize::try_from(from.take_scalar(prefix, "steps")?).ok()?;
+        Some(Self { steps, smooth: SmoothState::state_unflatten(prefix, from, device)? })
     }
 }

@@ -5,7 +5,7 @@
 //! Algorithm 2.
 
 use burn::config::Config;
-use burn::optim::{LearningRate, ModuleOptimizer, Optimizer, RecordState};
+use burn::optim::{LearningRate, ModuleOptimizer, Optimizer};
 use burn::tensor::{Device, Tensor};
 
 use super::{Penalized, Smooth, SmoothConfig, SmoothState, prox};
@@ -31,12 +31,6 @@ pub struct ProxSg {
     smooth: Smooth,
 }
 
-/// State of [`ProxSg`] for one parameter.
-#[derive(RecordState, Clone)]
-pub struct ProxSgState<const D: usize> {
-    smooth: SmoothState<D>,
-}
-
 impl ProxSgConfig {
     /// The bare optimizer, for one parameter group.
     pub fn build(&self) -> ProxSg {
@@ -50,7 +44,7 @@ impl ProxSgConfig {
 }
 
 impl Optimizer for ProxSg {
-    type State<const D: usize> = ProxSgState<D>;
+    type State<const D: usize> = SmoothState<D>;
 
     fn step<const D: usize>(
         &self,
@@ -59,11 +53,11 @@ impl Optimizer for ProxSg {
         gradient: Tensor<D>,
         state: Option<Self::State<D>>,
     ) -> (Tensor<D>, Option<Self::State<D>>) {
-        let (gradient, smooth) = self.smooth.transform(&x, gradient, state.map(|state| state.smooth));
-        (prox(x, gradient, step, self.penalized.lambda(self.lambda, D)), Some(ProxSgState { smooth }))
+        let (gradient, state) = self.smooth.transform(&x, gradient, state);
+        (prox(x, gradient, step, self.penalized.lambda(self.lambda, D)), Some(state))
     }
 
     fn to_device<const D: usize>(state: Self::State<D>, device: &Device) -> Self::State<D> {
-        ProxSgState { smooth: state.smooth.to_device(device) }
+        state.to_device(device)
     }
 }

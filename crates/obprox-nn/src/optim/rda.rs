@@ -7,7 +7,7 @@
 //! optimization, 2010.
 
 use burn::config::Config;
-use burn::optim::{LearningRate, ModuleOptimizer, Optimizer, RecordState};
+use burn::optim::{LearningRate, ModuleOptimizer, Optimizer, RecordState, StateSink, StateSource};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub struct Rda {
 }
 
 /// State of [`Rda`] for one parameter.
-#[derive(RecordState, Clone)]
+#[derive(Clone)]
 pub struct RdaState<const D: usize> {
     count: usize,
     sum: Tensor<D>,
@@ -90,5 +90,23 @@ impl Optimizer for Rda {
     fn to_device<const D: usize>(state: Self::State<D>, device: &Device) -> Self::State<D> {
         let centre = state.centre.map(|centre| centre.to_device(device));
         RdaState { count: state.count, sum: state.sum.to_device(device), centre }
+    }
+}
+
+impl<const D: usize> RecordState for RdaState<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        out.push_scalar(prefix, "count", self.count.into());
+        out.push_tensor(prefix, "sum", self.sum.to_data());
+        if let Some(centre) = &self.centre {
+            out.push_tensor(prefix, "centre", centre.to_data());
+        }
+    }
+
+    fn state_unflatten(prefix: &str, from: &mut StateSource, device: &Device) -> Option<Self> {
+        Some(Self {
+            count: usize::try_from(from.take_scalar(prefix, "count")?).ok()?,
+            sum: Tensor::from_data(from.take_tensor(prefix, "sum")?, device),
+            centre: from.take_tensor(prefix, "centre").map(|centre| Tensor::from_data(centre, device)),
+        })
     }
 }

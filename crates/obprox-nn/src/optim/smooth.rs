@@ -1,9 +1,9 @@
 //! Momentum and weight decay: what is done to a gradient before a method sees it. Beyond the paper, off by default.
 
 use burn::config::Config;
-use burn::optim::RecordState;
 use burn::optim::decay::{WeightDecay, WeightDecayConfig};
 use burn::optim::momentum::{Momentum, MomentumConfig, MomentumState};
+use burn::optim::{RecordState, StateSink, StateSource, join_path};
 use burn::tensor::{Device, Tensor};
 
 /// Configuration of [`Smooth`].
@@ -23,7 +23,7 @@ pub struct Smooth {
 }
 
 /// State of [`Smooth`] for one parameter.
-#[derive(RecordState, Clone)]
+#[derive(Clone)]
 pub struct SmoothState<const D: usize> {
     momentum: Option<MomentumState<D>>,
 }
@@ -63,5 +63,22 @@ impl<const D: usize> SmoothState<D> {
     pub fn to_device(mut self, device: &Device) -> Self {
         self.momentum = self.momentum.map(|momentum| momentum.to_device(device));
         self
+    }
+}
+
+impl<const D: usize> RecordState for SmoothState<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        if let Some(momentum) = &self.momentum {
+            momentum.state_flatten(&join_path(prefix, "momentum"), out);
+        }
+    }
+
+    fn state_unflatten(prefix: &str, from: &mut StateSource, device: &Device) -> Option<Self> {
+        let prefix = join_path(prefix, "momentum");
+        let momentum = match from.has_under(&prefix) {
+            true => Some(MomentumState::state_unflatten(&prefix, from, device)?),
+            false => None,
+        };
+        Some(Self { momentum })
     }
 }

@@ -105,7 +105,10 @@ impl Saved {
             Err(Error::file(self.path.display().to_string(), message))
         };
         if self.state.fingerprint != fingerprint {
-            return differs(&format!("another network or other images ({}; here {fingerprint})", self.state.fingerprint));
+            return differs(&format!(
+                "another network or other images ({}; here {fingerprint})",
+                self.state.fingerprint
+            ));
         }
         match &settings.differences(&self.state.settings)[..] {
             [] => Ok(()),

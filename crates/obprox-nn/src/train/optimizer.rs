@@ -17,9 +17,9 @@ pub fn optimizer(settings: &Settings, params: &[NamedParam], phase: &PhaseCell) 
     // λ was decided on by name, so it holds whatever the parameter's rank.
     let all = Penalized::All;
     match settings.method {
-        Method::Rda => grouped(settings, params, |lambda| {
-            RdaConfig::new(lambda, settings.gamma).with_penalized(all).build()
-        }),
+        Method::Rda => {
+            grouped(settings, params, |lambda| RdaConfig::new(lambda, settings.gamma).with_penalized(all).build())
+        }
         Method::ObproxSg | Method::ObproxSgPlus => grouped(settings, params, |lambda| {
             let config = ObproxSgConfig::new(lambda, 0).with_penalized(all).with_smooth(smooth(settings));
             config.build_told(phase.clone())

@@ -243,7 +243,8 @@ impl Training<'_> {
         let (steps, device) = (self.steps.clone(), self.device.clone());
         let epoch = self.state.epoch;
         let mut stopped = false;
-        let anchor = Anchor::new(&self.net, |net| {
+        let net = self.net.clone();
+        let anchor = Anchor::new(&net, |net| {
             let mut sum = GradientsAccumulator::new();
             let (mut done, all) = (0, steps.images());
             // The very batches of the epoch, so that the mean of their gradients is the full one, augmented as they are.

@@ -96,14 +96,18 @@ impl Settings {
             false => Err(Error::parameter(name, format!("{value} must be at least 0 and below 1"))),
         };
         if self.method == Method::Auto {
-            return Err(Error::parameter("solver", "auto solves linear problems only: name one of the paper's methods"));
+            return Err(Error::parameter(
+                "solver",
+                "auto solves linear problems only: name one of the paper's methods",
+            ));
         }
         positive("step", self.step)?;
         positive("gamma", self.gamma)?;
         if !(self.decay.factor > 0.0 && self.decay.factor <= 1.0) {
             return Err(Error::parameter("decay", format!("{} must lie above 0 and be at most 1", self.decay.factor)));
         }
-        for (name, count) in [("batch", self.batch as u64), ("decay-every", self.decay.every), ("eval-every", self.eval_every)]
+        for (name, count) in
+            [("batch", self.batch as u64), ("decay-every", self.decay.every), ("eval-every", self.eval_every)]
         {
             if count == 0 {
                 return Err(Error::parameter(name, "must be at least 1"));
@@ -114,12 +118,16 @@ impl Settings {
             return Err(Error::parameter("weight-decay", format!("{} must not be negative", self.weight_decay)));
         }
         if self.method == Method::Rda && (self.momentum > 0.0 || self.weight_decay > 0.0) {
-            return Err(Error::parameter("momentum", "rda averages its gradients: it takes no momentum or weight decay"));
+            return Err(Error::parameter(
+                "momentum",
+                "rda averages its gradients: it takes no momentum or weight decay",
+            ));
         }
         if let Some(target) = self.target_density {
             share("target-density", target)?;
             if !self.switches() {
-                let message = format!("only obproxsg and obproxsg-plus can hold a density, {} cannot", self.method.name());
+                let message =
+                    format!("only obproxsg and obproxsg-plus can hold a density, {} cannot", self.method.name());
                 return Err(Error::parameter("target-density", message));
             }
         }

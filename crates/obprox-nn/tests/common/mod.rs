@@ -28,7 +28,7 @@ pub fn stripes(count: usize, seed: u64) -> Arc<Images> {
         for row in 0..SIDE {
             for column in 0..SIDE {
                 let along = [row, column, row + column, row + SIDE - column][class as usize];
-                let bright = if (along + shift) / 2 % 2 == 0 { 150 } else { 60 };
+                let bright = if ((along + shift) / 2).is_multiple_of(2) { 150 } else { 60 };
                 pixels.push((bright + next(60)) as u8);
             }
         }

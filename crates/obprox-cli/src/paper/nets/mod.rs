@@ -9,8 +9,8 @@ mod record;
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::PossibleValuesParser;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use obprox::Method;
 use obprox_infer::images::Preprocessing;
 use obprox_infer::{Architecture, Kind};
@@ -165,16 +165,11 @@ impl Nets {
         preprocessing: &Preprocessing,
     ) -> Result<bool, Failure> {
         let settings: Settings = scale.settings(cell.method, cell.data);
-        let architecture =
-            Architecture::new(cell.kind).with_width(scale.width)?.with_classes(images.classes.len())?;
+        let architecture = Architecture::new(cell.kind).with_width(scale.width)?.with_classes(images.classes.len())?;
         let device = device().autodiff();
         let net = Net::new(architecture, &initial_weights(architecture, settings.seed)?, &device)?;
-        let origin = Origin {
-            data: path.display().to_string(),
-            test: None,
-            start: None,
-            threads: rayon::current_num_threads(),
-        };
+        let origin =
+            Origin { data: path.display().to_string(), test: None, start: None, threads: rayon::current_num_threads() };
         let state = self.out.join("state").join(cell.name());
         let mut bar = Bar::new(&cell.name(), self.quiet);
         let mut log = Log::new(cell.log(&self.out), origin);

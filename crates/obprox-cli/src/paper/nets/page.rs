@@ -57,13 +57,14 @@ impl Page {
     }
 }
 
-fn settings(scale: &str) -> String {
-    let scale = &config().scale[scale];
+fn settings(name: &str) -> String {
+    let scale = &config().scale[name];
     let images = scale.images.map_or("all images".into(), |images| format!("{images} images"));
     format!(
-        "Written by `obprox paper nets`. Width {}, {images}, {} epochs, batches of {}, λ = {:e}, step size {} × {} every {} \
+        "Written by `obprox paper nets --scale {name}`: {}. Width {}, {images}, {} epochs, batches of {}, λ = {:e}, step size {} × {} every {} \
          epochs; OBProx-SG {}/{}, OBProx-SG+ {}/∞; γ of RDA 20 (CIFAR10) and 30 (Fashion-MNIST). Below each figure, in \
          italics, the paper's, which is of the full scale.",
+        scale.words,
         scale.width,
         scale.epochs,
         scale.batch,
@@ -96,7 +97,11 @@ impl Row {
         format!("{} on {}", network(&self.paper.network), self.paper.data)
     }
 
-    fn cells(&self, ours: impl Fn(&Figures) -> Option<String>, paper: impl Fn(usize) -> String) -> Vec<[Option<String>; 2]> {
+    fn cells(
+        &self,
+        ours: impl Fn(&Figures) -> Option<String>,
+        paper: impl Fn(usize) -> String,
+    ) -> Vec<[Option<String>; 2]> {
         let cell = |(number, run): (usize, &Option<Record>)| {
             let words = |run: &Record| match &run.status[..] {
                 "diverged" => Some("diverged".into()),
@@ -146,7 +151,8 @@ impl Table {
             let ours = ours.clone().unwrap_or("–".into());
             paper.as_ref().map_or(ours.clone(), |paper| format!("{ours}<br>*{paper}*"))
         };
-        let rows = self.rows.iter().map(|(name, cells)| std::iter::once(name.clone()).chain(cells.iter().map(cell)).collect());
+        let rows =
+            self.rows.iter().map(|(name, cells)| std::iter::once(name.clone()).chain(cells.iter().map(cell)).collect());
         markdown(grid(self.header(), rows.collect()))
     }
 
