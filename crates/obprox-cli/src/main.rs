@@ -58,7 +58,7 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
-    /// Train and measure sparse neural networks
+    /// Sparse networks: train, measure, compress, predict
     Net(net::Net),
     /// Look at data files, convert, generate and download them
     Data(data::Data),

@@ -28,13 +28,8 @@ impl Model {
     /// Reads a safetensors file, written here or by PyTorch.
     pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(Error::reading(path))?;
-        Self::from_safetensors(&bytes).map_err(|error| match error {
-            Error::Data(message) => Error::file(name, message),
-            Error::Parameter { name: parameter, message } => Error::file(name, format!("{parameter} {message}")),
-            other => other,
-        })
+        Self::from_safetensors(&bytes).map_err(|error| error.of_file(path))
     }
 
     /// The same from the bytes of such a file.

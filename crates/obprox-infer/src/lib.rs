@@ -5,13 +5,22 @@
 //! that skip zeros. Nothing here trains and nothing here needs Burn.
 
 pub mod architecture;
+mod channels;
+mod compressed;
+pub mod engine;
+mod fused;
 pub mod graph;
 pub mod images;
 mod interchange;
+mod liveness;
 mod model;
+mod random;
 mod weights;
 
 pub use architecture::{Architecture, Kind};
+pub use channels::Channels;
+pub use compressed::Sizes;
+pub use engine::Engine;
 pub use graph::Graph;
 pub use model::{Model, Training};
 pub use weights::{Tensor, Weights};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::Architecture;
 use crate::images::Preprocessing;
-use crate::weights::Weights;
+use crate::weights::{Tensor, Weights};
 
 /// What a network was trained on, as far as its file tells: all that is needed to feed it and to read its answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -22,9 +22,9 @@ pub struct Training {
 /// A network whose parameters are exactly those that its architecture asks for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Model {
-    architecture: Architecture,
-    weights: Weights,
-    training: Training,
+    pub(crate) architecture: Architecture,
+    pub(crate) weights: Weights,
+    pub(crate) training: Training,
 }
 
 impl Model {
@@ -33,6 +33,11 @@ impl Model {
         architecture.check(&weights)?;
         if let Some((name, _)) = weights.iter().find(|(_, tensor)| tensor.data().iter().any(|v| !v.is_finite())) {
             return Err(Error::Data(format!("{name} holds a value that is not finite")));
+        }
+        let negative = |tensor: &Tensor| tensor.data().iter().any(|&variance| variance < 0.0);
+        if let Some((name, _)) = weights.iter().find(|(name, tensor)| name.ends_with("running_var") && negative(tensor))
+        {
+            return Err(Error::Data(format!("{name} holds a negative variance")));
         }
         if let Some(preprocessing) = &training.preprocessing {
             preprocessing.check()?;

@@ -74,6 +74,16 @@ impl Error {
         move |source| Self::Io { path: path.to_owned(), action: "cannot write", source }
     }
 
+    /// An error about data, which did not know where the data came from, becomes one about the file.
+    pub fn of_file(self, path: &Path) -> Self {
+        let file = path.display().to_string();
+        match self {
+            Self::Data(message) => Self::File { file, message },
+            Self::Parameter { name, message } => Self::File { file, message: format!("{name}: {message}") },
+            other => other,
+        }
+    }
+
     /// True where the user can mend it by giving something else (exit status 2 of the command); false where the
     /// machine failed half-way (a full disk, a failing device).
     pub fn is_input(&self) -> bool {

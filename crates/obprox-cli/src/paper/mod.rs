@@ -30,7 +30,7 @@ enum Command {
     Nets(nets::Nets),
     /// The section on deep networks (in builds with --features net)
     #[cfg(not(feature = "net"))]
-    Nets(crate::net::Missing),
+    Nets(crate::net::Net),
     /// The paper's explanations as pictures: the Orthant step, and the projection regions
     Figures(figures::Figures),
 }

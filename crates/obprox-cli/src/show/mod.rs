@@ -124,7 +124,7 @@ pub fn seconds(time: f64) -> String {
     }
 }
 
-/// A size in memory or on disk.
+/// A size on disk or in memory.
 pub fn bytes(bytes: usize) -> String {
     let size = bytes as f64;
     match bytes {

@@ -43,11 +43,8 @@ pub fn read_folder(path: impl AsRef<Path>, shape: [usize; 3]) -> Result<Folder> 
 }
 
 fn read_picture(path: &Path, shape: [usize; 3]) -> Result<Images> {
-    let name = path.display().to_string();
-    picture::decode(&name, &read_bytes(path, MOST_BYTES)?)?.fitted(shape).map_err(|error| match error {
-        Error::Data(message) => Error::file(name, message),
-        other => other,
-    })
+    let picture = picture::decode(&path.display().to_string(), &read_bytes(path, MOST_BYTES)?)?;
+    picture.fitted(shape).map_err(|error| error.of_file(path))
 }
 
 /// What is in a folder, in the order of names, without hidden ones.

@@ -91,6 +91,28 @@ impl Images {
         }
     }
 
+    /// At most `count` images from the given one on.
+    pub fn slice(&self, first: usize, count: usize) -> Self {
+        let end = first.saturating_add(count).min(self.len());
+        let start = first.min(end);
+        Self {
+            pixels: self.pixels[start * self.image_len()..end * self.image_len()].to_vec(),
+            labels: self.labels.as_ref().map(|labels| labels[start..end].to_vec()),
+            ..*self
+        }
+    }
+
+    /// The same images with other labels, given for each label they have.
+    pub fn relabelled(mut self, label: impl Fn(u32) -> u32) -> Self {
+        self.labels.iter_mut().flatten().for_each(|known| *known = label(*known));
+        self
+    }
+
+    /// The same images without labels.
+    pub fn unlabelled(self) -> Self {
+        Self { labels: None, ..self }
+    }
+
     /// Adds images of the same size; the labels stay only where both have them.
     pub fn append(&mut self, other: Self) -> Result<()> {
         if self.shape() != other.shape() {

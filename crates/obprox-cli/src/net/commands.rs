@@ -1,0 +1,43 @@
+//! The subcommands of `obprox net`.
+
+use clap::{Args, Subcommand};
+
+use super::{bench, compress, eval, expand, infer, train};
+use crate::failure::Failure;
+
+/// Sparse networks: train, measure, compress, predict
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub struct Net {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a sparse network on images: min f(x) + λ‖x‖₁
+    Train(Box<train::Train>),
+    /// Measure a network: F, accuracy, density layer by layer
+    Eval(Box<eval::Eval>),
+    /// Write a trained network as a small file without its zeros
+    Compress(compress::Compress),
+    /// Write a compressed network as safetensors again, for PyTorch
+    Expand(expand::Expand),
+    /// Predict the classes of images
+    Infer(infer::Infer),
+    /// Measure sparse against dense execution
+    Bench(bench::Bench),
+}
+
+impl Net {
+    pub fn run(self) -> Result<(), Failure> {
+        match self.command {
+            Command::Train(train) => train.run(),
+            Command::Eval(eval) => eval.run(),
+            Command::Compress(compress) => compress.run(),
+            Command::Expand(expand) => expand.run(),
+            Command::Infer(infer) => infer.run(),
+            Command::Bench(bench) => bench.run(),
+        }
+    }
+}

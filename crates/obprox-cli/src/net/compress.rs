@@ -1,0 +1,200 @@
+//! `obprox net compress`: safetensors → a small file without zeros.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use obprox_infer::graph::Role;
+use obprox_infer::images::Preprocessing;
+use obprox_infer::{Channels, Model};
+
+use crate::destination::{check_distinct, check_file};
+use crate::failure::Failure;
+use crate::show::{self, bold, bytes, grid, pairs, percent, tight};
+use crate::watch;
+
+/// Write a trained network as a small file without its zeros
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Compress {
+    /// A network as safetensors, written here or by PyTorch, or one that is compressed already
+    model: PathBuf,
+
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// Keep channels that cannot change the output: every parameter stays what it is, to the bit
+    #[arg(long)]
+    keep_channels: bool,
+
+    /// How images are normalised, where the file does not tell: imagenet, plain (0 to 1), or means/deviations by channel
+    #[arg(long, value_name = "HOW")]
+    normalize: Option<Normalize>,
+
+    /// Height and width of images, where the file does not tell [default: 32]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    size: Option<u16>,
+
+    /// Names of the classes, with commas between
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    labels: Option<Vec<String>>,
+
+    /// A table of the layers: density, channels
+    #[arg(long)]
+    layers: bool,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox net compress model.safetensors --out net.obz
+  obprox net compress from-pytorch.safetensors --out net.obz --normalize imagenet
+  obprox net compress model.safetensors --out net.obz --normalize 0.286/0.353 --size 28";
+
+/// Means and deviations as a flag gives them.
+#[derive(Clone, Debug, PartialEq)]
+enum Normalize {
+    Imagenet,
+    Plain,
+    Values { mean: Vec<f32>, std: Vec<f32> },
+}
+
+impl FromStr for Normalize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = |text: &str| text.split(',').map(|number| number.trim().parse::<f32>()).collect();
+        match (text, text.split_once('/')) {
+            ("imagenet", _) => Ok(Self::Imagenet),
+            ("plain", _) => Ok(Self::Plain),
+            (_, Some((mean, std))) => match (numbers(mean), numbers(std)) {
+                (Ok(mean), Ok(std)) => Ok(Self::Values { mean, std }),
+                _ => Err("means and deviations are numbers: 0.485,0.456,0.406/0.229,0.224,0.225".into()),
+            },
+            _ => Err("one of imagenet, plain, or means/deviations such as 0.286/0.353".into()),
+        }
+    }
+}
+
+impl Normalize {
+    fn preprocessing(&self, side: usize, channels: usize) -> Preprocessing {
+        match self {
+            Self::Imagenet => Preprocessing::imagenet(side),
+            Self::Plain => Preprocessing::plain(side, channels),
+            Self::Values { mean, std } => {
+                Preprocessing { height: side, width: side, mean: mean.clone(), std: std.clone() }
+            }
+        }
+    }
+}
+
+impl Compress {
+    pub fn run(self) -> Result<(), Failure> {
+        check_file("--out", &self.out)?;
+        check_distinct(&[("MODEL", Some(&self.model)), ("--out", Some(&self.out))])?;
+        let model = self.described(Model::read(&self.model)?)?;
+        let name = self.model.display().to_string();
+        let waiting = watch::waiting(format!("compressing {name}"), self.quiet);
+        let (small, channels) = match self.keep_channels {
+            true => (model.clone(), Vec::new()),
+            false => model.without_dead_channels().map_err(Failure::about(&name))?,
+        };
+        small.write_compressed(&self.out)?;
+        drop(waiting);
+        if self.quiet {
+            return Ok(());
+        }
+        self.report(&model, &small, &channels)
+    }
+
+    /// The network with what the flags say of its images.
+    fn described(&self, model: Model) -> Result<Model, Failure> {
+        let (architecture, weights, mut training) = model.into_parts();
+        let side = self.size.map(usize::from);
+        match (&self.normalize, &mut training.preprocessing) {
+            (Some(normalize), known) => {
+                let side = side.or(known.as_ref().map(|known| known.height)).unwrap_or(32);
+                *known = Some(normalize.preprocessing(side, architecture.channels()));
+            }
+            (None, Some(known)) => {
+                (known.height, known.width) = side.map_or((known.height, known.width), |side| (side, side));
+            }
+            (None, None) => {
+                return Err(Failure::input(format!(
+                    "{}: does not tell how its images were normalised; say --normalize imagenet, plain or means/deviations",
+                    self.model.display()
+                )));
+            }
+        }
+        if let Some(labels) = &self.labels {
+            training.labels.clone_from(labels);
+        }
+        Model::new(architecture, weights, training).map_err(Failure::about(&self.model.display().to_string()))
+    }
+
+    fn report(&self, model: &Model, small: &Model, channels: &[Channels]) -> Result<(), Failure> {
+        let (dense, sparse) = {
+            let _waiting = watch::waiting("comparing with zstd".into(), false);
+            (model.sizes()?, small.sizes()?.compressed)
+        };
+        let of_dense = |size: usize| format!("{}, 1/{:.1} of dense", bytes(size), dense.dense as f64 / size as f64);
+        let (nonzeros, weights) = weights_of(small);
+        let mut rows = vec![
+            ("network", model.architecture().to_string()),
+            ("weights", format!("{nonzeros} of {weights} are not zero: {}", percent(nonzeros as f64 / weights as f64))),
+        ];
+        if !channels.is_empty() {
+            let (cleared, total) =
+                channels.iter().fold((0, 0), |(cleared, total), layer| (cleared + layer.cleared, total + layer.total));
+            rows.push(("channels", format!("{cleared} of {total} removed: the output cannot tell")));
+        }
+        rows.push(("dense", bytes(dense.dense)));
+        rows.push(("dense, zstd -19", of_dense(dense.dense_zstd)));
+        rows.push(("compressed", of_dense(sparse)));
+        let mut text = format!("{}\n{}", bold(&self.out.display().to_string()), pairs(rows));
+        if self.layers {
+            text += "\n";
+            text += &layer_table(small, channels);
+        }
+        show::print(&text)
+    }
+}
+
+/// Weights of convolutions and linear layers: those that are not zero, and all.
+fn weights_of(model: &Model) -> (usize, usize) {
+    let parameters = model.architecture().graph().parameters();
+    let weights = parameters.iter().filter(|parameter| parameter.role == Role::Weight);
+    weights
+        .filter_map(|parameter| model.weights().get(&parameter.name))
+        .fold((0, 0), |(nonzeros, all), tensor| (nonzeros + tensor.nnz(), all + tensor.len()))
+}
+
+fn layer_table(model: &Model, channels: &[Channels]) -> String {
+    let header = ["layer", "weights", "nonzero", "density", "channels"].map(str::to_owned).to_vec();
+    let parameters = model.architecture().graph().parameters();
+    let rows = parameters.iter().filter(|parameter| parameter.role == Role::Weight).filter_map(|parameter| {
+        let tensor = model.weights().get(&parameter.name)?;
+        let layer = parameter.name.trim_end_matches(".weight");
+        let known = channels.iter().find(|channels| channels.layer == layer);
+        let kept = known.map_or(String::new(), |known| format!("{} of {}", known.total - known.cleared, known.total));
+        let density = percent(tensor.nnz() as f64 / tensor.len() as f64);
+        Some(vec![layer.to_owned(), tensor.len().to_string(), tensor.nnz().to_string(), density, kept])
+    });
+    tight(grid(header, rows.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalisations_are_words_or_numbers() {
+        assert_eq!("imagenet".parse(), Ok(Normalize::Imagenet));
+        assert_eq!("0.5, 1/2,3".parse(), Ok(Normalize::Values { mean: vec![0.5, 1.0], std: vec![2.0, 3.0] }));
+        assert!(["", "cifar", "1,x/2", "0.5"].iter().all(|text| text.parse::<Normalize>().is_err()));
+    }
+}

@@ -1,0 +1,190 @@
+//! The compressed network file (`.obz`): zeros left out, every other value kept to the bit. FORMAT.md describes it.
+
+mod bits;
+mod coding;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use obprox::output::write_whole;
+use obprox::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::architecture::Architecture;
+use crate::model::{Model, Training};
+use crate::weights::{Tensor, Weights, element_count};
+use coding::Coding;
+
+/// What is wrong with a file.
+type Flaw = &'static str;
+
+/// The control character stops a terminal, the line end shows a mangled transfer.
+const MAGIC: &[u8; 8] = b"OBZNET\x1a\n";
+const VERSION: u32 = 1;
+/// Bytes before the header.
+const PREFIX: usize = 32;
+
+/// A few bytes may stand for many zeros. What they unfold to may be so large in any case …
+const UNFOLDED_BYTES: u64 = 64 << 20;
+/// … and beyond that so many times the size of the file.
+const UNFOLDED_RATIO: u64 = 1000;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    architecture: Architecture,
+    #[serde(flatten)]
+    training: Training,
+    tensors: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    name: String,
+    shape: Vec<usize>,
+    coding: Coding,
+    nonzeros: usize,
+    bytes: usize,
+}
+
+/// Whether these are the first bytes of a compressed network.
+pub fn is_compressed(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+impl Model {
+    /// Reads a network from either of its files: compressed or safetensors, told by content.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut head = [0; MAGIC.len()];
+        let mut file = File::open(path).map_err(Error::reading(path))?;
+        match file.read_exact(&mut head).is_ok() && is_compressed(&head) {
+            true => Self::read_compressed(path),
+            false => Self::read_safetensors(path),
+        }
+    }
+
+    /// Reads a compressed network.
+    pub fn read_compressed(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(Error::reading(path))?;
+        Self::from_compressed(&bytes).map_err(|error| error.of_file(path))
+    }
+
+    /// The same from the bytes of such a file.
+    pub fn from_compressed(bytes: &[u8]) -> Result<Self> {
+        let (header, mut body) = open(bytes).map_err(|flaw| Error::Data(format!("{flaw}: {AGAIN}")))?;
+        let architecture = header.architecture.checked()?;
+        let asked: HashMap<String, Vec<usize>> =
+            architecture.graph().parameters().into_iter().map(|parameter| (parameter.name, parameter.shape)).collect();
+        let size = asked.values().try_fold(0u64, |sum, shape| sum.checked_add(4 * element_count(shape)? as u64));
+        let most = UNFOLDED_BYTES.max((bytes.len() as u64).saturating_mul(UNFOLDED_RATIO));
+        if size.is_none_or(|size| size > most) {
+            return Err(Error::Data(format!("is too small a file for {architecture}: {AGAIN}")));
+        }
+        let mut weights = Weights::new();
+        for entry in header.tensors {
+            let Entry { name, shape, coding, nonzeros, bytes } = entry;
+            let wrong = |flaw: Flaw| Error::Data(format!("{name} {flaw}: {AGAIN}"));
+            // Before anything is allocated for it: it must be a tensor of the network, whose size was checked above.
+            if asked.get(&name) != Some(&shape) || weights.get(&name).is_some() {
+                return Err(wrong("is not a parameter of the network, or not of its shape"));
+            }
+            let (encoded, rest) =
+                body.split_at_checked(bytes).ok_or_else(|| wrong("ends beyond the end of the file"))?;
+            body = rest;
+            let len = element_count(&shape).ok_or_else(|| wrong("is too large"))?;
+            let values = coding::decode(coding, encoded, len, nonzeros).map_err(wrong)?;
+            weights.insert(name, Tensor::new(shape, values)?);
+        }
+        match body.is_empty() {
+            true => Self::new(architecture, weights, header.training),
+            false => Err(Error::Data(format!("goes on after its last tensor: {AGAIN}"))),
+        }
+    }
+
+    /// Writes a compressed network, whole or not at all; its size in bytes.
+    pub fn write_compressed(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let bytes = self.to_compressed()?;
+        write_whole(path.as_ref(), |out| out.write_all(&bytes))?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// The bytes of such a file.
+    pub fn to_compressed(&self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        let mut tensors = Vec::new();
+        for (name, tensor) in self.weights().iter() {
+            let (coding, bytes) = coding::encode(tensor.data());
+            tensors.push(Entry {
+                name: name.to_owned(),
+                shape: tensor.shape().to_vec(),
+                coding,
+                nonzeros: coding::count_nonzeros(tensor.data()),
+                bytes: bytes.len(),
+            });
+            body.extend(bytes);
+        }
+        let header = Header { architecture: self.architecture(), training: self.training().clone(), tensors };
+        let header = serde_json::to_vec(&header).map_err(|error| Error::Data(error.to_string()))?;
+        let header_len = u32::try_from(header.len()).map_err(|_| Error::Data("has too long a header".into()))?;
+        let mut check = crc32fast::Hasher::new();
+        check.update(&header);
+        check.update(&body);
+        let mut file = Vec::with_capacity(PREFIX + header.len() + body.len());
+        file.extend_from_slice(MAGIC);
+        file.extend_from_slice(&VERSION.to_le_bytes());
+        file.extend_from_slice(&header_len.to_le_bytes());
+        file.extend_from_slice(&((PREFIX + header.len() + body.len()) as u64).to_le_bytes());
+        file.extend_from_slice(&check.finalize().to_le_bytes());
+        file.extend_from_slice(&[0; 4]);
+        file.extend(header);
+        file.extend(body);
+        Ok(file)
+    }
+}
+
+/// What a network takes on disk, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// As safetensors.
+    pub dense: usize,
+    /// As safetensors compressed by `zstd -19`.
+    pub dense_zstd: usize,
+    /// As a compressed network.
+    pub compressed: usize,
+}
+
+impl Model {
+    /// What the network takes in each form. It is compressed for this in every one of them.
+    pub fn sizes(&self) -> Result<Sizes> {
+        let dense = self.to_safetensors()?;
+        let zstd = zstd::bulk::compress(&dense, 19).map_err(|error| Error::Data(format!("zstd fails: {error}")))?;
+        Ok(Sizes { dense: dense.len(), dense_zstd: zstd.len(), compressed: self.to_compressed()?.len() })
+    }
+}
+
+const AGAIN: &str = "get the file again, or compress the network again";
+
+/// The header and what follows it, once the file is known to be whole.
+fn open(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Flaw> {
+    let (prefix, rest) = bytes.split_first_chunk::<PREFIX>().ok_or("is too short for a compressed network")?;
+    let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| prefix[at + byte]));
+    let length = u64::from_le_bytes(std::array::from_fn(|byte| prefix[16 + byte]));
+    if !is_compressed(prefix) {
+        return Err("is no compressed network of obprox");
+    }
+    if word(8) != VERSION {
+        return Err("is of another version of obprox");
+    }
+    if length != bytes.len() as u64 {
+        return Err("has another length than it says");
+    }
+    if word(24) != crc32fast::hash(rest) || word(28) != 0 {
+        return Err("is corrupt (its checksum does not agree)");
+    }
+    let (header, body) = rest.split_at_checked(word(12) as usize).ok_or("has a header beyond its end")?;
+    let header = serde_json::from_slice(header).map_err(|_| "has a header that is not one")?;
+    Ok((header, body))
+}

@@ -1,0 +1,117 @@
+//! A convolution, ready to be executed: its weights in the form of each kernel that it uses, its outputs split between
+//! threads.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::choice::Choice;
+use super::dense::{self, DenseConv, DenseWeights};
+use super::kernel::{Finish, Job};
+use super::narrow::{NarrowConv, NarrowWeights};
+use super::plane::{Plane, Tile};
+use super::sparse::{SparseConv, SparseWeights};
+
+/// What a convolution is executed with.
+#[derive(Clone, Debug)]
+pub enum Kernel {
+    Sparse { weights: SparseWeights, tiles: Vec<Tile> },
+    Dense { weights: DenseWeights, tiles: Vec<Tile> },
+    Narrow { weights: NarrowWeights },
+}
+
+impl Kernel {
+    /// The choice that it comes from.
+    pub fn choice(&self) -> Choice {
+        match self {
+            Self::Sparse { .. } => Choice::Sparse,
+            Self::Dense { .. } | Self::Narrow { .. } => Choice::Dense,
+        }
+    }
+
+    /// Outputs that must stay together.
+    fn group(&self) -> usize {
+        match self {
+            Self::Sparse { .. } => 1,
+            Self::Dense { .. } => dense::GROUP,
+            Self::Narrow { weights } => weights.block,
+        }
+    }
+
+    /// What the outputs before the given one cost: multiply-adds a pixel, and as much as a few for writing it.
+    fn cost_before(&self, output: usize) -> usize {
+        const WRITING: usize = 4;
+        let weights = match self {
+            Self::Sparse { weights, .. } => weights.bounds[output],
+            Self::Dense { weights, .. } => output * weights.offsets.len(),
+            Self::Narrow { weights } => output * weights.offsets.len(),
+        };
+        weights + WRITING * output
+    }
+}
+
+/// Multiply-adds that are worth waking a thread for: some microseconds of work.
+const WORTH_A_THREAD: usize = 1 << 17;
+
+/// Where a convolution reads and writes.
+pub struct Buffers<'a> {
+    pub input: &'a [f32],
+    pub residual: &'a [f32],
+    pub out: &'a mut [f32],
+}
+
+/// Computes all outputs of a convolution, by at most so many threads.
+pub fn convolve(kernel: &Kernel, finish: &Finish, plane: Plane, lanes: usize, buffers: Buffers, threads: usize) {
+    let outputs = finish.bias.len();
+    let work = kernel.cost_before(outputs) * plane.height * plane.width * lanes;
+    let parts = threads.min(work / WORTH_A_THREAD + 1);
+    let Buffers { input, residual, mut out } = buffers;
+    let mut jobs = Vec::with_capacity(parts);
+    for outputs in ranges(kernel, outputs, parts) {
+        let (part, rest) = out.split_at_mut(outputs.len() * plane.len * lanes);
+        out = rest;
+        jobs.push(Job { input, residual, finish, plane, lanes, tiles: tiles(kernel), outputs, out: part });
+    }
+    match jobs.len() {
+        1 => jobs.into_iter().for_each(|job| run(kernel, job)),
+        _ => jobs.into_par_iter().for_each(|job| run(kernel, job)),
+    }
+}
+
+fn tiles(kernel: &Kernel) -> &[Tile] {
+    match kernel {
+        Kernel::Sparse { tiles, .. } | Kernel::Dense { tiles, .. } => tiles,
+        Kernel::Narrow { .. } => &[],
+    }
+}
+
+fn run(kernel: &Kernel, job: Job) {
+    let arch = pulp::Arch::new();
+    match kernel {
+        Kernel::Sparse { weights, .. } => arch.dispatch(SparseConv { job, weights }),
+        Kernel::Dense { weights, .. } => arch.dispatch(DenseConv { job, weights }),
+        Kernel::Narrow { weights } => arch.dispatch(NarrowConv { job, weights }),
+    }
+}
+
+/// Cuts the outputs into parts of about the same cost.
+fn ranges(kernel: &Kernel, outputs: usize, parts: usize) -> Vec<Range<usize>> {
+    let group = kernel.group();
+    let total = kernel.cost_before(outputs);
+    let mut ranges = Vec::with_capacity(parts);
+    let mut start = 0;
+    for part in 1..=parts {
+        let mut end = start;
+        while end < outputs && kernel.cost_before(end) * parts < total * part {
+            end = (end + group).min(outputs);
+        }
+        if part == parts {
+            end = outputs;
+        }
+        if end > start {
+            ranges.push(start..end);
+        }
+        start = end;
+    }
+    ranges
+}

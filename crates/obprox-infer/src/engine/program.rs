@@ -1,0 +1,343 @@
+//! A fused network → the steps of its execution for images of one size: planes, buffers, kernels.
+
+use obprox::{Error, Result};
+
+use super::choice::{Choice, Kernels, choose};
+use super::convolve::Kernel;
+use super::dense::{self, DenseWeights};
+use super::kernel::{Finish, NO_CHANNEL};
+use super::narrow::{self, NarrowWeights};
+use super::plane::{Phases, Plane, tiles};
+use super::sparse::{self, SparseWeights, Tap};
+use super::{LANES, Layer};
+use crate::fused::{Fused, FusedConv, FusedNet};
+use crate::liveness::Liveness;
+
+/// Index of a buffer of the workspace.
+pub type Slot = usize;
+
+/// A step of the execution.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// The channels of the images that are read, into planes.
+    Load { channels: Vec<usize>, plane: Plane, to: Slot },
+    /// Planes taken apart for convolutions of stride 2.
+    Split { from: Slot, to: Slot, phases: Phases },
+    /// A convolution; the kernels for one image and for images side by side.
+    Conv { from: Slot, residual: Option<Slot>, to: Slot, plane: Plane, finish: Finish, single: Kernel, lanes: Kernel },
+    /// The largest of each square.
+    MaxPool { from: Slot, to: Slot, size: usize, from_plane: Plane, plane: Plane },
+    /// Means of the planes, then classes × channels weights and a bias.
+    Head { from: Slot, plane: Plane, channels: usize, weight: Vec<f32>, bias: Vec<f32> },
+}
+
+/// All that a run needs to know.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub steps: Vec<Step>,
+    /// Pixels of each buffer.
+    pub slots: Vec<usize>,
+    pub layers: Vec<Layer>,
+    pub classes: usize,
+}
+
+/// Floats that a tile may read beyond the last plane of a buffer.
+pub const OVERREAD: usize = 128;
+
+/// Compiles a network for images of `[height, width]`; `unit` floats are a vector of this machine.
+pub fn compile(net: &FusedNet, kernels: Kernels, [height, width]: [usize; 2], unit: usize) -> Result<Program> {
+    let liveness = (kernels != Kernels::Dense).then(|| Liveness::new(net));
+    let mut compiler = Compiler { net, kernels, unit, liveness, planes: vec![Plane::new(height, width)] };
+    for step in &net.steps {
+        let from = compiler.planes[step.input()];
+        let sides = match step {
+            Fused::Conv(conv) => conv.conv.output_side(from.height).zip(conv.conv.output_side(from.width)),
+            Fused::MaxPool { size, .. } => Some((from.height / size, from.width / size)),
+            Fused::Head { .. } => Some((1, 1)),
+        };
+        let (height, width) = sides
+            .filter(|&(height, width)| height > 0 && width > 0)
+            .ok_or_else(|| Error::Data(format!("images of {height}×{width} pixels are too small for this network")))?;
+        compiler.planes.push(Plane::new(height, width));
+    }
+    compiler.program()
+}
+
+struct Compiler<'a> {
+    net: &'a FusedNet,
+    kernels: Kernels,
+    unit: usize,
+    /// `None` where nothing may be left out.
+    liveness: Option<Liveness>,
+    /// Of each value.
+    planes: Vec<Plane>,
+}
+
+/// A place in memory before it has a slot: a value, or the phases of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Value(usize),
+    Phases(usize),
+}
+
+impl Compiler<'_> {
+    fn program(&self) -> Result<Program> {
+        let places = self.places();
+        let (slot_of, slots) = self.allocate(&places);
+        let slot = |place: Place| slot_of[places.iter().position(|&(made, _)| made == place).unwrap_or(0)];
+        let mut steps = Vec::new();
+        let mut layers = Vec::new();
+        let mut classes = 0;
+        for &(place, _) in &places {
+            let to = slot(place);
+            match place {
+                Place::Value(0) => {
+                    steps.push(Step::Load { channels: self.kept(0), plane: self.planes[0], to });
+                }
+                Place::Phases(value) => {
+                    steps.push(Step::Split { from: slot(Place::Value(value)), to, phases: self.phases(value) });
+                }
+                Place::Value(made) => match &self.net.steps[made - 1] {
+                    Fused::Conv(conv) => {
+                        let from = slot(self.source(conv));
+                        let residual = conv.residual.map(|residual| slot(Place::Value(residual)));
+                        let (single, lanes) = (self.kernel(conv, made, 1)?, self.kernel(conv, made, LANES)?);
+                        layers.push(self.layer(conv, made, &single, &lanes));
+                        let (plane, finish) = (self.planes[made], self.finish(conv, made));
+                        steps.push(Step::Conv { from, residual, to, plane, finish, single, lanes });
+                    }
+                    Fused::MaxPool { input, size } => steps.push(Step::MaxPool {
+                        from: slot(Place::Value(*input)),
+                        to,
+                        size: *size,
+                        from_plane: self.planes[*input],
+                        plane: self.planes[made],
+                    }),
+                    Fused::Head { input, weight, bias, .. } => {
+                        classes = bias.len();
+                        steps.push(self.head(slot(Place::Value(*input)), *input, weight, bias));
+                    }
+                },
+            }
+        }
+        Ok(Program { steps, slots, layers, classes })
+    }
+
+    /// Everything that is computed, in order, and the last of them that reads it.
+    fn places(&self) -> Vec<(Place, usize)> {
+        let mut places = vec![(Place::Value(0), 0)];
+        for (step, made) in self.net.steps.iter().zip(1..) {
+            if let Fused::Conv(conv) = step
+                && let Place::Phases(value) = self.source(conv)
+                && !places.iter().any(|&(place, _)| place == Place::Phases(value))
+            {
+                places.push((Place::Phases(value), 0));
+                touch(&mut places, Place::Value(value));
+            }
+            places.push((Place::Value(made), 0));
+            match step {
+                Fused::Conv(conv) => touch(&mut places, self.source(conv)),
+                other => touch(&mut places, Place::Value(other.input())),
+            }
+            if let Fused::Conv(FusedConv { residual: Some(residual), .. }) = step {
+                touch(&mut places, Place::Value(*residual));
+            }
+        }
+        places
+    }
+
+    /// A slot for each place; a slot is free again after the last reader, so that few of them stay in the caches.
+    fn allocate(&self, places: &[(Place, usize)]) -> (Vec<Slot>, Vec<usize>) {
+        let mut slots: Vec<usize> = Vec::new();
+        let mut busy_until: Vec<usize> = Vec::new();
+        let mut slot_of = Vec::with_capacity(places.len());
+        for (at, &(place, last_reader)) in places.iter().enumerate() {
+            let slot = busy_until.iter().position(|&until| until < at).unwrap_or(slots.len());
+            if slot == slots.len() {
+                slots.push(0);
+                busy_until.push(0);
+            }
+            busy_until[slot] = last_reader.max(at);
+            slots[slot] = slots[slot].max(self.pixels(place));
+            slot_of.push(slot);
+        }
+        (slot_of, slots)
+    }
+
+    /// Pixels of all planes of a place.
+    fn pixels(&self, place: Place) -> usize {
+        match place {
+            Place::Value(value) => self.kept(value).len() * self.planes[value].len,
+            Place::Phases(value) => self.kept(value).len() * Phases::COUNT * self.phases(value).len,
+        }
+    }
+
+    /// The channels of a value that are computed.
+    fn kept(&self, value: usize) -> Vec<usize> {
+        match &self.liveness {
+            Some(liveness) => liveness.kept(value),
+            None => (0..self.net.channels[value]).collect(),
+        }
+    }
+
+    /// Where each channel of a value is among those that are computed.
+    fn positions(&self, value: usize) -> Vec<Option<usize>> {
+        let mut positions = vec![None; self.net.channels[value]];
+        for (position, channel) in self.kept(value).into_iter().enumerate() {
+            positions[channel] = Some(position);
+        }
+        positions
+    }
+
+    fn source(&self, conv: &FusedConv) -> Place {
+        if conv.conv.stride == 1 { Place::Value(conv.input) } else { Place::Phases(conv.input) }
+    }
+
+    /// All convolutions of stride 2 that read a value make planes of one size.
+    fn phases(&self, value: usize) -> Phases {
+        let Plane { height, width, .. } = self.planes[value];
+        Phases::new(self.planes[value], Plane::new(height.div_ceil(2), width.div_ceil(2)))
+    }
+
+    fn finish(&self, conv: &FusedConv, made: usize) -> Finish {
+        let positions = conv.residual.map(|residual| self.positions(residual));
+        let mut finish = Finish { bias: Vec::new(), residual: Vec::new(), relu: conv.relu };
+        for output in self.kept(made) {
+            finish.bias.push(match &self.liveness {
+                None => conv.bias[output],
+                Some(liveness) => {
+                    let own = liveness
+                        .constant_row(conv, output)
+                        .unwrap_or_else(|| f64::from(conv.bias[output]) + liveness.compensation(conv, output));
+                    (own + liveness.residual(conv, output)) as f32
+                }
+            });
+            let residual = positions.as_ref().and_then(|positions| positions[output]);
+            finish.residual.push(residual.map_or(NO_CHANNEL, |position| position as u32));
+        }
+        finish
+    }
+
+    /// The weights of an output that are multiplied, as distances in memory: with zeros or without.
+    fn taps(&self, conv: &FusedConv, output: usize, zeros: bool, positions: &[Option<usize>]) -> Result<Vec<Tap>> {
+        let liveness = self.liveness.as_ref();
+        let constant = liveness.is_some_and(|liveness| liveness.constant_row(conv, output).is_some());
+        let mut taps = Vec::new();
+        for (channel, row, column, weight) in conv.all_taps(output) {
+            // A channel that has no position is absorbed, or read by no row that matters.
+            let Some(position) = positions[channel] else { continue };
+            let weight = if constant { 0.0 } else { weight };
+            if weight != 0.0 || zeros {
+                taps.push(Tap { offset: self.offset(conv, position, row, column)?, weight });
+            }
+        }
+        Ok(taps)
+    }
+
+    /// From a pixel of the output to the pixel that a weight reads, both counted from their first pixel in the frame.
+    fn offset(&self, conv: &FusedConv, position: usize, row: usize, column: usize) -> Result<u32> {
+        let (stride, padding) = (conv.conv.stride, conv.conv.padding);
+        if !(1..=2).contains(&stride) || padding > 1 {
+            return Err(Error::Data("convolutions are of stride 1 or 2, and padded by one pixel at most".into()));
+        }
+        let (down, right) = (row + 1 - padding, column + 1 - padding);
+        let offset = match stride {
+            1 => {
+                let plane = self.planes[conv.input];
+                position * plane.len + down * plane.row + right
+            }
+            _ => {
+                let phases = self.phases(conv.input);
+                let phase = down % 2 * 2 + right % 2;
+                (position * Phases::COUNT + phase) * phases.len + down / 2 * phases.row + right / 2
+            }
+        };
+        u32::try_from(offset).map_err(|_| Error::Data("the images are too large for this network".into()))
+    }
+
+    fn kernel(&self, conv: &FusedConv, made: usize, lanes: usize) -> Result<Kernel> {
+        let choice = choose(self.kernels, &conv.conv, self.density(conv, made), lanes);
+        let plane = &self.planes[made];
+        let zeros = choice == Choice::Dense || self.kernels == Kernels::Dense;
+        let positions = self.positions(conv.input);
+        let rows: Result<Vec<Vec<Tap>>> =
+            self.kept(made).into_iter().map(|output| self.taps(conv, output, zeros, &positions)).collect();
+        let rows = rows?;
+        if choice == Choice::Sparse {
+            let mut bounds = vec![0];
+            bounds.extend(rows.iter().scan(0, |end, row| {
+                *end += row.len();
+                Some(*end)
+            }));
+            let weights = SparseWeights { taps: rows.concat(), bounds };
+            return Ok(Kernel::Sparse { weights, tiles: tiles(plane, lanes, self.unit, sparse::TILE) });
+        }
+        let offsets: Vec<u32> = rows.first().map_or(Vec::new(), |row| row.iter().map(|tap| tap.offset).collect());
+        let weight = |output: usize, at: usize| rows.get(output).map_or(0.0, |row| row[at].weight);
+        if lanes == 1 && plane.width < self.unit {
+            let block = narrow::block(self.unit);
+            let mut weights = Vec::with_capacity(rows.len().next_multiple_of(block) * offsets.len());
+            for first in (0..rows.len()).step_by(block) {
+                for at in 0..offsets.len() {
+                    weights.extend((first..first + block).map(|output| weight(output, at)));
+                }
+            }
+            return Ok(Kernel::Narrow { weights: NarrowWeights { weights, block, offsets } });
+        }
+        let mut weights = Vec::with_capacity(rows.len().div_ceil(dense::GROUP) * offsets.len());
+        for first in (0..rows.len()).step_by(dense::GROUP) {
+            weights.extend((0..offsets.len()).map(|at| std::array::from_fn(|output| weight(first + output, at))));
+        }
+        let tiles = tiles(plane, lanes, self.unit, dense::TILE);
+        Ok(Kernel::Dense { weights: DenseWeights { weights, offsets }, tiles })
+    }
+
+    /// Nonzero weights among those of the channels that are there.
+    fn density(&self, conv: &FusedConv, made: usize) -> f64 {
+        let outputs = self.kept(made);
+        let weights = outputs.len() * self.kept(conv.input).len() * conv.conv.kernel.pow(2) / conv.conv.groups;
+        let nonzeros: usize = outputs.iter().map(|&output| conv.taps(output).count()).sum();
+        nonzeros as f64 / weights.max(1) as f64
+    }
+
+    fn layer(&self, conv: &FusedConv, made: usize, single: &Kernel, lanes: &Kernel) -> Layer {
+        Layer {
+            name: conv.conv_name.clone(),
+            conv: conv.conv,
+            weights: conv.weight.len(),
+            nonzeros: conv.weight.iter().filter(|&&weight| weight != 0.0).count(),
+            outputs_kept: self.kept(made).len(),
+            side: [self.planes[made].height, self.planes[made].width],
+            single: single.choice(),
+            lanes: lanes.choice(),
+        }
+    }
+
+    fn head(&self, from: Slot, input: usize, weight: &[f32], bias: &[f32]) -> Step {
+        let kept = self.kept(input);
+        let rows = weight.chunks_exact(self.net.channels[input]);
+        let weight = rows.flat_map(|row| kept.iter().map(|&channel| row[channel])).collect();
+        let mut bias = bias.to_vec();
+        if let Some(liveness) = &self.liveness {
+            let rows = self.net.steps.last().into_iter().flat_map(|step| match step {
+                Fused::Head { weight, .. } => weight.as_slice(),
+                _ => &[],
+            });
+            let absorbed = liveness.absorbed[input].iter().zip(&liveness.constant[input]).cycle();
+            for (at, (weight, (absorbed, constant))) in rows.zip(absorbed).enumerate() {
+                if *absorbed {
+                    bias[at / self.net.channels[input]] += (f64::from(*weight) * constant.unwrap_or(0.0)) as f32;
+                }
+            }
+        }
+        Step::Head { from, plane: self.planes[input], channels: kept.len(), weight, bias }
+    }
+}
+
+/// The newest place reads another one.
+fn touch(places: &mut [(Place, usize)], read: Place) {
+    let newest = places.len() - 1;
+    if let Some((_, last_reader)) = places.iter_mut().find(|(place, _)| *place == read) {
+        *last_reader = newest;
+    }
+}
