@@ -122,7 +122,8 @@ fn truncated_and_damaged_files_are_refused() {
 #[test]
 fn hostile_headers_are_refused() {
     let file = random_model(narrow(Kind::SmallCnn, 4), 0.2, 11).to_compressed().unwrap();
-    let cases: [(&str, fn(&mut Value)); 17] = [
+    type Case = (&'static str, fn(&mut Value));
+    let cases: [Case; 17] = [
         ("header that is not one", |header| *header = json!([1, 2])),
         ("header that is not one", |header| header["tensors"] = json!("all")),
         ("header that is not one", |header| header["tensors"][0]["bytes"] = json!(-1)),
@@ -135,7 +136,7 @@ fn hostile_headers_are_refused() {
         ("not a parameter of the network", |header| header["tensors"][0]["name"] = json!("other.weight")),
         ("not a parameter of the network", |header| header["tensors"][0]["shape"] = json!([u64::MAX, u64::MAX])),
         ("not a parameter of the network", |header| header["tensors"][1] = header["tensors"][0].clone()),
-        ("which is missing", |header| _ = header["tensors"].as_array_mut().unwrap().clear()),
+        ("which is missing", |header| header["tensors"] = json!([])),
         ("another size", |header| header["tensors"][0]["bytes"] = json!(3)),
         ("beyond the end of the file", |header| header["tensors"][0]["bytes"] = json!(u64::MAX)),
         ("deviations", |header| header["preprocessing"]["std"] = json!([0, 0, 0])),
