@@ -172,6 +172,15 @@ impl Net {
         Ok(weights)
     }
 
+    /// Takes in the last batch's statistics. Burn lays them aside until the layer is next computed, and its records do
+    /// not know of them.
+    pub(crate) fn settle(&self) {
+        for norm in &self.norms {
+            norm.running_mean.value_sync();
+            norm.running_var.value_sync();
+        }
+    }
+
     /// The parameters that gradients train, in the order of computing.
     pub fn params(&self) -> Vec<NamedParam> {
         let mut params = Vec::new();

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EpochRecord, Settings};
 use crate::net::Net;
+use crate::optim::Phase;
 
 const MAGIC: &[u8; 16] = b"obprox-net-st01\n";
 
@@ -35,6 +36,8 @@ pub struct State {
     pub iterations: u64,
     /// The sum of the losses of the epoch under way, image by image.
     pub loss_sum: f64,
+    /// The kind of the last step.
+    pub phase: Phase,
     /// Whether the target density was reached, and zeros are held from there on.
     pub held: bool,
     /// Training time so far.
@@ -58,6 +61,7 @@ pub fn write(directory: &Path, state: &State, net: &Net, optimizer: &ModuleOptim
     let path = file_in(directory);
     let failed = |error: RecordError| Error::writing(&path)(io::Error::other(error.to_string()));
     let header = serde_json::to_vec(state).map_err(|error| Error::writing(&path)(error.into()))?;
+    net.settle();
     let network = net.clone().into_record().into_bytes().map_err(failed)?;
     let moments = optimizer.into_bytes().map_err(failed)?;
     write_whole(&path, |out| {

@@ -145,6 +145,7 @@ impl<'a> Run<'a> {
                 step: 0,
                 iterations: 0,
                 loss_sum: 0.0,
+                phase: Phase::default(),
                 held: false,
                 seconds: 0.0,
                 trace: Vec::new(),
@@ -290,6 +291,7 @@ impl Training<'_> {
         }
         let phase = self.next_phase();
         self.phase.set(phase);
+        self.state.phase = phase;
         let alpha = self.settings.decay.at(self.settings.step, self.state.epoch);
         self.net = self.optimizer.step(alpha, self.net.clone(), gradients);
         self.state.step += 1;
@@ -374,7 +376,7 @@ impl Training<'_> {
         EpochRecord {
             epoch: self.state.epoch,
             iterations: self.state.iterations,
-            phase: self.phase.get(),
+            phase: self.state.phase,
             step_size: self.settings.decay.at(self.settings.step, self.state.epoch.saturating_sub(1)),
             batch_loss: self.state.loss_sum / images.max(1) as f64,
             l1: sparsity.l1,

@@ -31,6 +31,7 @@ pub struct Scale {
     pub words: String,
     pub width: f64,
     pub images: Option<usize>,
+    pub test_images: Option<usize>,
     pub epochs: u64,
     pub batch: usize,
     pub lambda: f64,
@@ -39,6 +40,7 @@ pub struct Scale {
     pub decay_every: u64,
     pub cycle: [u64; 2],
     pub switch: u64,
+    pub eval_every: u64,
 }
 
 /// A data set of the paper.
@@ -85,6 +87,7 @@ impl Scale {
             decay: StepDecay { factor: self.decay, every: self.decay_every },
             switch,
             gamma: data.gamma,
+            eval_every: self.eval_every,
             ..Settings::paper(method)
         }
     }
@@ -102,14 +105,17 @@ mod tests {
                 assert_eq!(full.settings(method, data), Settings { gamma, ..Settings::paper(method) });
             }
         }
-        assert_eq!((full.width, full.images), (1.0, None));
+        assert_eq!((full.width, full.images, full.test_images), (1.0, None, None));
     }
 
     #[test]
     fn presets_keep_the_proportions() {
         for scale in config().scale.values() {
             assert_eq!(2 * scale.switch, scale.epochs);
-            assert!((scale.decay_every as f64 / scale.epochs as f64 - 0.3).abs() <= 0.2);
+            assert_eq!(scale.decay_every, (3 * scale.epochs).div_ceil(10));
+            // An even number of rounds: OBProx-SG ends with Orthant steps, as 200 epochs of 5 and 5 do.
+            assert_eq!(scale.cycle[0], scale.cycle[1]);
+            assert_eq!(scale.epochs % (2 * scale.cycle[0]), 0);
         }
     }
 

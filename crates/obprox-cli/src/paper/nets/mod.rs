@@ -70,6 +70,10 @@ Examples:
   obprox paper nets --cifar10 cifar10/ --fashion-mnist fashion-mnist/
   obprox paper nets --cifar10 cifar10/ --scale full --networks resnet18";
 
+/// One method on every network and every set before the next, those that the paper's claim is about first and the
+/// dearest last: a run that is broken off has whole comparisons.
+const ORDER: [Method; 5] = [Method::ProxSg, Method::ObproxSgPlus, Method::ObproxSg, Method::Rda, Method::ProxSvrg];
+
 fn scales() -> PossibleValuesParser {
     PossibleValuesParser::new(["full", "small", "tiny"])
 }
@@ -125,21 +129,17 @@ impl Nets {
     fn run_all(&self, sources: &[(&DataSet, &Path)]) -> Result<bool, Failure> {
         let scale = &config().scale[&self.scale];
         let preprocessing = Preprocessing::imagenet(32);
-        for (data, path) in sources {
-            let mut read: Option<Data> = None;
-            // All networks of a method before the next method, so that comparisons fill up evenly.
-            for method in Method::PAPER {
+        let mut read: Vec<Option<Data>> = sources.iter().map(|_| None).collect();
+        for method in ORDER {
+            for ((data, path), read) in sources.iter().zip(&mut read) {
                 for kind in [Kind::MobileNetV1, Kind::ResNet18] {
                     let cell = Cell { scale: &self.scale, kind, data, method };
                     if !self.wanted(&cell) || Record::read(&cell.log(&self.out))?.is_some() {
                         continue;
                     }
-                    let images = match &read {
+                    let images = match read {
                         Some(images) => images,
-                        None => {
-                            let limit = scale.images.map(|limit| limit as u64);
-                            read.insert(images(path, None, &preprocessing, limit, self.quiet)?)
-                        }
+                        None => read.insert(self.read(scale, path, &preprocessing)?),
                     };
                     if !self.train(&cell, scale, path, images, &preprocessing)? {
                         return Ok(false);
@@ -149,6 +149,16 @@ impl Nets {
             }
         }
         Ok(true)
+    }
+
+    /// The images of a scale: some of those for training, drawn at random, and the first of those for testing.
+    fn read(&self, scale: &Scale, path: &Path, preprocessing: &Preprocessing) -> Result<Data, Failure> {
+        let limit = scale.images.map(|limit| limit as u64);
+        let mut data = images(path, None, preprocessing, limit, self.quiet)?;
+        if let (Some(test), Some(limit)) = (&data.test, scale.test_images) {
+            data.test = Some(test.slice(0, limit.min(test.len())).into());
+        }
+        Ok(data)
     }
 
     fn wanted(&self, cell: &Cell) -> bool {

@@ -59,7 +59,8 @@ impl Page {
 
 fn settings(name: &str) -> String {
     let scale = &config().scale[name];
-    let images = scale.images.map_or("all images".into(), |images| format!("{images} images"));
+    let some = |limit: Option<usize>| limit.map_or("all images".into(), |count| format!("{count} images"));
+    let images = format!("{} to train on, {} to test on", some(scale.images), some(scale.test_images));
     format!(
         "Written by `obprox paper nets --scale {name}`: {}. Width {}, {images}, {} epochs, batches of {}, λ = {:e}, step size {} × {} every {} \
          epochs; OBProx-SG {}/{}, OBProx-SG+ {}/∞; γ of RDA 20 (CIFAR10) and 30 (Fashion-MNIST). Below each figure, in \
