@@ -134,4 +134,27 @@ mod with_networks {
         assert_eq!(events(&shop, "run.jsonl").last().unwrap()["status"], "diverged");
         shop.ok("net eval net.safetensors images --json");
     }
+
+    #[test]
+    fn the_papers_section_is_run_once_and_kept() {
+        let shop = shop();
+        let line =
+            "paper nets --scale tiny --fashion-mnist images --networks mobilenet-v1 --solvers obproxsg-plus --out done";
+        let page = shop.ok(line);
+        assert!(page.contains("MobileNetV1 on Fashion-MNIST"), "{page}");
+        let log = "done/tiny-mobilenet-v1-fashion-mnist-obproxsg-plus.jsonl";
+        let epochs = events(&shop, log);
+        let phases: Vec<&str> = epochs
+            .iter()
+            .filter(|event| event["event"] == "epoch")
+            .map(|event| event["phase"].as_str().unwrap())
+            .collect();
+        assert_eq!(phases, [["prox"; 5], ["orthant"; 5]].concat());
+        assert!(shop.read("done/nets-tiny.md").contains("nets-tiny-density.svg"));
+        assert!(shop.read("done/nets-tiny-density.svg").contains("OBProx-SG+ switches"));
+        // What was done is not done again: the log, with its times, is the same.
+        let before = shop.read(log);
+        assert_eq!(shop.ok(line), page);
+        assert_eq!(shop.read(log), before);
+    }
 }

@@ -25,11 +25,8 @@ pub struct Data {
 /// Reads a directory of images, or one file of them, brought to a shape of channels, height and width. `limit` keeps
 /// so many of the training images, drawn at random but always the same ones.
 pub fn read(path: &Path, shape: [usize; 3], limit: Option<usize>) -> Result<Data> {
-    let (train, test, classes) = find(path)?.read(shape)?;
-    let mut train = labelled(path, train)?;
-    if let Some(limit) = limit.filter(|&limit| limit < train.len()) {
-        train = drawn(&train, limit)?;
-    }
+    let (train, test, classes) = find(path)?.read(shape, limit)?;
+    let train = labelled(path, train)?;
     let test = test.map(|test| labelled(path, test)).transpose()?;
     let most = |images: &Images| images.labels().unwrap_or_default().iter().max().map_or(0, |&most| most as usize + 1);
     let count = most(&train).max(test.as_ref().map_or(0, most)).max(classes.len());
@@ -97,13 +94,15 @@ fn find(path: &Path) -> Result<Source> {
 type Parts = (Images, Option<Images>, Vec<String>);
 
 impl Source {
-    fn read(&self, shape: [usize; 3]) -> Result<Parts> {
+    fn read(&self, shape: [usize; 3], limit: Option<usize>) -> Result<Parts> {
         match self {
             Self::Files(train, test) => {
                 let cifar = train[0].file_name().is_some_and(|name| name.to_string_lossy().contains("_batch"));
                 let classes = if cifar { CIFAR10_LABELS.map(String::from).to_vec() } else { Vec::new() };
-                let test = if test.is_empty() { None } else { Some(read_files(test, shape)?) };
-                Ok((read_files(train, shape)?, test, classes))
+                // Drawn first and brought to size then: images that are left out cost next to nothing.
+                let kept = fitted(&train[0], drawn(joined(train)?, limit)?, shape)?;
+                let test = test.first().map(|first| fitted(first, joined(test)?, shape)).transpose()?;
+                Ok((kept, test, classes))
             }
             Self::Folders(train, test) => {
                 let read = read_folder(train, shape)?;
@@ -113,32 +112,38 @@ impl Source {
                     let message = format!("has the classes {two}, and the training images have {one}");
                     return Err(Error::file(path.display().to_string(), message));
                 }
-                Ok((read.images, test.map(|(_, test)| test.images), read.classes))
+                Ok((drawn(read.images, limit)?, test.map(|(_, test)| test.images), read.classes))
             }
         }
     }
 }
 
-fn read_files(files: &[PathBuf], shape: [usize; 3]) -> Result<Images> {
-    let fitted = |file: &PathBuf| -> Result<Images> {
-        let images = images::read(file)?;
-        let about = |error| match error {
-            Error::Data(message) => Error::file(file.display().to_string(), message),
-            other => other,
-        };
-        if images.shape() == shape { Ok(images) } else { images.fitted(shape).map_err(about) }
-    };
-    let mut all = fitted(&files[0])?;
+fn joined(files: &[PathBuf]) -> Result<Images> {
+    let mut all = images::read(&files[0])?;
     for file in &files[1..] {
-        all.append(fitted(file)?)?;
+        all.append(images::read(file)?).map_err(about(file))?;
     }
     Ok(all)
+}
+
+fn fitted(file: &Path, images: Images, shape: [usize; 3]) -> Result<Images> {
+    if images.shape() == shape { Ok(images) } else { images.fitted(shape).map_err(about(file)) }
+}
+
+/// Says of which file an error is.
+fn about(file: &Path) -> impl Fn(Error) -> Error + use<> {
+    let name = file.display().to_string();
+    move |error| match error {
+        Error::Data(message) => Error::file(name.clone(), message),
+        other => other,
+    }
 }
 
 /// The seed of the draw: not the run's, so that all runs with one limit train on the same images.
 const DRAW: u64 = 0x006c_696d_6974;
 
-fn drawn(images: &Images, limit: usize) -> Result<Images> {
+fn drawn(images: Images, limit: Option<usize>) -> Result<Images> {
+    let Some(limit) = limit.filter(|&limit| limit < images.len()) else { return Ok(images) };
     let mut sampler = Sampler::new(images.len(), Batch::Rows(limit), DRAW)?;
     sampler.begin_epoch(0);
     let mut rows = sampler.batch(0).to_vec();

@@ -60,7 +60,10 @@ impl Penalty {
             return Err(Error::parameter("lambda", format!("{bad} must be a finite number, not negative")));
         }
         match self.layers.iter().find(|layer| !params.iter().any(|param| layer.fits(&param.name))) {
-            Some(layer) => Err(Error::parameter("layer-lambda", format!("the network has no layer {}", layer.name))),
+            Some(layer) => {
+                let flag = if layer.lambda == 0.0 { "exclude" } else { "layer-lambda" };
+                Err(Error::parameter(flag, format!("the network has no layer {}", layer.name)))
+            }
             None => Ok(()),
         }
     }
