@@ -96,6 +96,35 @@ fn a_resumed_run_is_the_run_without_a_break_to_the_bit() {
     }
 }
 
+/// Says stop the so manieth time that figures are computed.
+struct StopScoring(u64);
+
+impl Observer for StopScoring {
+    fn evaluating(&mut self, _: f64) -> Control {
+        self.0 -= 1;
+        if self.0 == 0 { Control::Stop } else { Control::Continue }
+    }
+}
+
+#[test]
+fn figures_that_were_stopped_are_computed_when_the_run_is_resumed() {
+    // The switch hangs on the figures: one that is missing would move it.
+    let settings = Settings { switch: Rule::Stalled(1), ..settings(Method::ObproxSgPlus) };
+    let whole = train(Kind::SmallCnn, 4.0, settings.clone());
+    let (directory, device, data, preprocessing) = (tempfile::tempdir().unwrap(), device(), data(), preprocessing());
+    let run = || {
+        let net = net(Kind::SmallCnn, 4.0, &device);
+        Run::new(net, &data, &preprocessing, settings.clone(), &device).checkpoint(directory.path(), true)
+    };
+    // Two batches an epoch: those of training images, then those of test images.
+    let mut stop = StopScoring(4);
+    let broken = run().observe(&mut stop).train().unwrap();
+    assert_eq!((broken.status, broken.trace.len()), (Status::Stopped, 1));
+    let resumed = run().train().unwrap();
+    assert_eq!(resumed.weights, whole.weights);
+    assert!(resumed.trace.iter().all(|record| record.accuracy.is_some()));
+}
+
 #[test]
 fn a_checkpoint_of_another_run_is_refused() {
     let directory = tempfile::tempdir().unwrap();

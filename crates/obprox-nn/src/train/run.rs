@@ -193,10 +193,13 @@ impl Training<'_> {
             if self.state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
             }
-            match self.epoch() {
-                Ended::Whole => {}
-                Ended::NotFinite => break Status::Diverged,
-                Ended::Stopped => {
+            let recorded = match self.epoch() {
+                Ended::Whole => self.record()?,
+                ended => Err(ended),
+            };
+            let record = match recorded {
+                Ok(record) => record,
+                Err(Ended::Stopped) => {
                     // An epoch of Prox-SVRG hangs on its anchor: it is begun anew when the run is resumed, from the
                     // checkpoint of the epoch before.
                     if self.settings.method != Method::ProxSvrg {
@@ -204,9 +207,9 @@ impl Training<'_> {
                     }
                     break Status::Stopped;
                 }
-            }
-            self.state.epoch += 1;
-            let Some(record) = self.record()? else { break Status::Diverged };
+                Err(_) => break Status::Diverged,
+            };
+            self.state.epoch = record.epoch;
             self.state.trace.push(record.clone());
             (self.state.step, self.state.loss_sum) = (0, 0.0);
             self.save()?;
@@ -324,26 +327,30 @@ impl Training<'_> {
 
     // ---- what is told ----------------------------------------------------------------------------------------
 
-    /// The figures after an epoch; nothing where they are not finite.
-    fn record(&mut self) -> Result<Option<EpochRecord>> {
+    /// The figures after an epoch, or why there are none.
+    fn record(&mut self) -> Result<std::result::Result<EpochRecord, Ended>> {
         let weights = self.net.weights()?;
         if weights.iter().any(|(_, tensor)| tensor.data().iter().any(|value| !value.is_finite())) {
-            return Ok(None);
+            return Ok(Err(Ended::NotFinite));
         }
         let sparsity = self.settings.penalty.measure(&self.params, &weights);
-        let mut record = self.standing(&sparsity);
-        let due = self.state.epoch.is_multiple_of(self.settings.eval_every)
-            || self.state.epoch == self.settings.epochs
+        let epoch = self.state.epoch + 1;
+        let mut record = EpochRecord { epoch, ..self.standing(&sparsity) };
+        let due = epoch.is_multiple_of(self.settings.eval_every)
+            || epoch == self.settings.epochs
             || (self.settings.switches() && self.settings.switch.needs_evaluation());
-        if due && !self.score(&mut record, sparsity.term) {
-            return Ok(None);
+        if due {
+            let ended = self.score(&mut record, sparsity.term);
+            if ended != Ended::Whole {
+                return Ok(Err(ended));
+            }
         }
         self.good = weights;
-        Ok(Some(record))
+        Ok(Ok(record))
     }
 
-    /// Fills in F and accuracy; false where F is not finite. Being told to stop on the way leaves them out.
-    fn score(&mut self, record: &mut EpochRecord, term: f64) -> bool {
+    /// Fills in F and accuracy. What is stopped on the way is computed when the run is resumed.
+    fn score(&mut self, record: &mut EpochRecord, term: f64) -> Ended {
         let all = self.train.images() + self.test.as_ref().map_or(0, Feed::images);
         let mut done = 0;
         for test in [false, true] {
@@ -353,7 +360,7 @@ impl Training<'_> {
                 let share = (done + images) as f64 / all as f64;
                 self.told(|observer| observer.evaluating(share)) == Control::Continue
             });
-            let Some(scored) = scored else { return true };
+            let Some(scored) = scored else { return Ended::Stopped };
             done += scored.images;
             if test {
                 record.accuracy = Some(scored.accuracy);
@@ -363,11 +370,11 @@ impl Training<'_> {
                 record.objective = Some(objective);
                 record.train_accuracy = Some(scored.accuracy);
                 if !objective.is_finite() {
-                    return false;
+                    return Ended::NotFinite;
                 }
             }
         }
-        true
+        Ended::Whole
     }
 
     /// The figures that cost nothing.
@@ -377,7 +384,7 @@ impl Training<'_> {
             epoch: self.state.epoch,
             iterations: self.state.iterations,
             phase: self.state.phase,
-            step_size: self.settings.decay.at(self.settings.step, self.state.epoch.saturating_sub(1)),
+            step_size: self.settings.decay.at(self.settings.step, self.state.epoch),
             batch_loss: self.state.loss_sum / images.max(1) as f64,
             l1: sparsity.l1,
             nonzero: sparsity.penalized.nonzero,
