@@ -1,6 +1,6 @@
 //! What training costs: our kernels beside Burn's own, and a step of each method beside the whole training step.
 //!
-//! `cargo run --release -p obprox-nn --example speed -- [ROUNDS [BATCH [WIDTH]]]`
+//! `cargo run --release -p obprox-nn --example speed -- [ROUNDS [BATCH [WIDTH [NETWORK]]]]`
 //!
 //! Everything is measured in turn, round after round, and the best of each is taken: a neighbour's burst then hits all
 //! alike, or none.
@@ -20,12 +20,12 @@ const LAMBDA: f64 = 1e-4;
 const STEP: f64 = 0.1;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|word| word.parse::<f64>().expect("numbers"));
-    let rounds = arguments.next().unwrap_or(5.0) as usize;
-    let batch = arguments.next().unwrap_or(128.0) as usize;
-    let width = arguments.next().unwrap_or(1.0);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, usual| words.get(at).map_or(usual, |word| word.parse::<f64>().expect("numbers"));
+    let (rounds, batch, width) = (number(0, 5.0) as usize, number(1, 128.0) as usize, number(2, 1.0));
+    let only: Option<Kind> = words.get(3).map(|word| word.parse().expect("a network"));
     println!("batches of {batch}, width {width}, {rounds} rounds, {} threads\n", rayon::current_num_threads());
-    for kind in [Kind::MobileNetV1, Kind::ResNet18] {
+    for kind in [Kind::MobileNetV1, Kind::ResNet18].into_iter().filter(|kind| only.is_none_or(|only| only == *kind)) {
         let bench = Bench::new(kind, width, batch);
         bench.kernels(rounds);
         bench.steps(rounds);
