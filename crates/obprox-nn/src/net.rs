@@ -1,7 +1,7 @@
 //! A network as a Burn module, built from the same description that inference has.
 //!
-//! The layers are Burn's own; [`Graph`] says what is computed from what. Parameters go to and from
-//! [`Weights`], under PyTorch's names.
+//! The layers are Burn's own; [`Graph`](obprox_infer::graph::Graph) says what is computed from what. Parameters go to
+//! and from [`Weights`], under PyTorch's names.
 
 use burn::module::{Module, Param, ParamId, RunningState};
 use burn::nn::conv::{Conv2d, Conv2dConfig};

@@ -1,6 +1,7 @@
 //! The pages of `net train` and `net eval`.
 
 use obprox_infer::Architecture;
+use obprox_nn::optim::Phase;
 use obprox_nn::train::{EpochRecord, Settings, Sparsity, Status, Trained};
 
 use crate::show::{bold, grid, pairs, percent, plural, seconds, significant, sparkline, tight, trimmed};
@@ -95,8 +96,10 @@ fn curves(trace: &[EpochRecord]) -> String {
     page += &curve("F", &|record| record.objective);
     page += &curve("density", &|record| Some(record.density));
     page += &curve("accuracy", &|record| record.accuracy);
-    if let Some(epoch) = trace.windows(2).find(|pair| pair[0].phase != pair[1].phase).map(|pair| pair[1].epoch) {
-        page += &format!(" first Orthant epoch: {epoch}\n");
+    for (words, phase) in [("first Orthant epoch", Phase::Orthant), ("zeros held from epoch", Phase::Hold)] {
+        if let Some(record) = trace.iter().find(|record| record.phase == phase) {
+            page += &format!(" {words}: {}\n", record.epoch);
+        }
     }
     page
 }
