@@ -1,6 +1,6 @@
 //! `obprox fit`: file → model.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use obprox::data::Dataset;
@@ -204,7 +204,7 @@ impl Fit {
             run = run.validate(test);
         }
         if let Some(directory) = &self.checkpoint {
-            self.announce(directory);
+            show::announce_checkpoint(directory, self.resume, obprox::has_checkpoint(directory), self.quiet);
             run = run.checkpoint(directory, self.resume);
         }
         let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
@@ -225,19 +225,6 @@ impl Fit {
         match &self.checkpoint {
             Some(directory) => check_directory("--checkpoint", directory),
             None => Ok(()),
-        }
-    }
-
-    /// Says what becomes of an earlier checkpoint, or that there is none.
-    fn announce(&self, directory: &Path) {
-        let name = directory.display();
-        match (self.resume, obprox::has_checkpoint(directory)) {
-            (true, false) => show::note(&format!("no checkpoint in {name} yet: starting anew"), self.quiet),
-            (false, true) => {
-                let text = format!("starting anew over the checkpoint in {name} (--resume would go on from it)");
-                show::note(&text, self.quiet);
-            }
-            _ => {}
         }
     }
 

@@ -59,7 +59,7 @@ enum Command {
     Path(Box<path::PathCommand>),
     /// Choose λ by cross-validation and train with it
     Cv(Box<cv::Cv>),
-    /// Sparse networks: compress, predict, measure
+    /// Sparse networks: train, measure, compress, predict
     Net(net::Net),
     /// Show the logs of runs: a table, a page with charts, pictures
     Report(report::ReportCommand),

@@ -70,7 +70,7 @@ pub struct MethodFlags {
 
 /// A number of rounds, or without end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Rounds(Option<u64>);
+pub struct Rounds(pub Option<u64>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SwitchRule {
@@ -204,11 +204,11 @@ fn parse_step(text: &str) -> Result<StepSize, String> {
     positive(text).map(StepSize::Value).map_err(|why| format!("{why}, or auto"))
 }
 
-fn parse_decay(text: &str) -> Result<f64, String> {
+pub fn parse_decay(text: &str) -> Result<f64, String> {
     positive(text).ok().filter(|factor| *factor <= 1.0).ok_or("must lie above 0 and be at most 1".into())
 }
 
-fn parse_rounds(text: &str) -> Result<Rounds, String> {
+pub fn parse_rounds(text: &str) -> Result<Rounds, String> {
     match (text, text.parse()) {
         ("inf", _) => Ok(Rounds(None)),
         (_, Ok(rounds)) => Ok(Rounds(Some(rounds))),

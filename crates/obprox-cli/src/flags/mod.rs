@@ -11,6 +11,8 @@ pub use data::DataFlags;
 pub use data::start_threads;
 pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
+#[cfg(feature = "net")]
+pub use method::{Rounds, parse_decay, parse_rounds};
 pub use problem::ProblemFlags;
 pub use report::{FileFlags, ReportFlags, check_page, write_report};
 

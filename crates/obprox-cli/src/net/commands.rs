@@ -2,10 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::{bench, compress, expand, infer};
+use super::{bench, compress, eval, expand, infer, train};
 use crate::failure::Failure;
 
-/// Sparse networks: compress, predict, measure
+/// Sparse networks: train, measure, compress, predict
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub struct Net {
@@ -15,6 +15,10 @@ pub struct Net {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train a sparse network on images: min f(x) + λ‖x‖₁
+    Train(Box<train::Train>),
+    /// Measure a network: F, accuracy, density layer by layer
+    Eval(Box<eval::Eval>),
     /// Write a trained network as a small file without its zeros
     Compress(compress::Compress),
     /// Write a compressed network as safetensors again, for PyTorch
@@ -28,6 +32,8 @@ enum Command {
 impl Net {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            Command::Train(train) => train.run(),
+            Command::Eval(eval) => eval.run(),
             Command::Compress(compress) => compress.run(),
             Command::Expand(expand) => expand.run(),
             Command::Infer(infer) => infer.run(),

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// Sparse networks: compress, predict, measure (not in this build)
+/// Sparse networks: train, measure, compress, predict (not in this build)
 #[derive(Args)]
 #[command(disable_help_flag = true, after_help = "Example:\n  cargo install --path crates/obprox-cli --features net")]
 pub struct Net {
@@ -18,7 +18,7 @@ pub struct Net {
 impl Net {
     pub fn run(self) -> Result<(), Failure> {
         Err(Failure::input(
-            "net: this build of obprox has no networks; cargo install --path crates/obprox-cli --features net adds them",
+            "this build of obprox has no networks; cargo install --path crates/obprox-cli --features net adds them",
         ))
     }
 }

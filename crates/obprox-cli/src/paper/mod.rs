@@ -4,6 +4,8 @@ mod attempt;
 mod convex;
 mod experiments;
 mod figures;
+#[cfg(feature = "net")]
+mod nets;
 
 use clap::{Args, Subcommand};
 
@@ -23,6 +25,12 @@ pub struct Paper {
 enum Command {
     /// The section on logistic regression: its tables, and its claims one by one
     Convex(convex::Convex),
+    /// The section on deep networks: its tables and its last figure
+    #[cfg(feature = "net")]
+    Nets(nets::Nets),
+    /// The section on deep networks (in builds with --features net)
+    #[cfg(not(feature = "net"))]
+    Nets(crate::net::Net),
     /// The paper's explanations as pictures: the Orthant step, and the projection regions
     Figures(figures::Figures),
 }
@@ -31,6 +39,7 @@ impl Paper {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             Command::Convex(convex) => convex.run(),
+            Command::Nets(nets) => nets.run(),
             Command::Figures(figures) => figures.run(),
         }
     }

@@ -6,6 +6,7 @@ mod sparkline;
 mod table;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anstyle::Style;
 pub use obprox_report::text::{digits, percent, plural, rough, seconds, signed, significant, trimmed};
@@ -35,6 +36,18 @@ pub fn stdout_failure(error: io::Error) -> Failure {
 pub fn note(text: &str, quiet: bool) {
     if !quiet {
         eprintln!("obprox: {text}");
+    }
+}
+
+/// Says what becomes of an earlier checkpoint, or that there is none.
+pub fn announce_checkpoint(directory: &Path, resume: bool, exists: bool, quiet: bool) {
+    let name = directory.display();
+    match (resume, exists) {
+        (true, false) => note(&format!("no checkpoint in {name} yet: starting anew"), quiet),
+        (false, true) => {
+            note(&format!("starting anew over the checkpoint in {name} (--resume would go on from it)"), quiet);
+        }
+        _ => {}
     }
 }
 

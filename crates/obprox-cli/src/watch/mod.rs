@@ -1,10 +1,16 @@
 //! Who watches a run: the progress bar, the log, and Ctrl-C.
 
 pub mod interrupt;
+#[cfg(feature = "net")]
+mod lines;
 mod log;
 mod path;
 mod progress;
 
+#[cfg(feature = "net")]
+pub use lines::JsonLines;
 pub use log::{Log, Origin};
 pub use path::{FoldsBar, PathBar};
 pub use progress::{Bar, Transfer, waiting};
+#[cfg(feature = "net")]
+pub use progress::{styled, visible};

@@ -11,7 +11,7 @@ use obprox::{Control, EpochRecord, Fit, Observer, Progress, Stage, Start};
 use crate::show::{percent, significant};
 
 /// Whether there is a terminal that wants to be drawn on.
-pub(super) fn visible(quiet: bool) -> bool {
+pub fn visible(quiet: bool) -> bool {
     !quiet && std::io::stderr().is_terminal()
 }
 
@@ -82,7 +82,7 @@ impl Bar {
 }
 
 /// A bar in the one style of the command.
-pub(super) fn styled(
+pub fn styled(
     bar: ProgressBar,
     template: &'static str,
     name: impl Into<std::borrow::Cow<'static, str>>,

@@ -6,6 +6,7 @@ mod get;
 mod help;
 mod interrupt;
 mod log;
+mod net;
 mod paper;
 mod paths;
 mod refused;

@@ -42,7 +42,8 @@ impl Term for L1 {
 
     #[inline]
     fn dual_average(self, gradient: f64, beta: f64) -> f64 {
-        -shrink(gradient, self.l1) / beta
+        // S is odd; the minus stands inside, so that a zero is 0 and not −0.
+        shrink(-gradient, self.l1) / beta
     }
 
     #[inline]

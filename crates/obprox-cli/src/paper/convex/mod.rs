@@ -19,6 +19,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+#[cfg(feature = "net")]
+pub use self::tables::title;
+
 use self::page::Page;
 use self::sets::{Found, Share, parse_share};
 use self::store::Store;

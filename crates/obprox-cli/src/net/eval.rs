@@ -1,0 +1,142 @@
+//! `obprox net eval`: how well and how sparse a network is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use obprox_infer::Model;
+use obprox_infer::images::Images;
+use obprox_nn::data::{Augment, Feed};
+use obprox_nn::train::{Score, evaluate};
+use obprox_nn::{Net, device};
+use serde::Serialize;
+
+use super::flags::{ImageFlags, PenaltyFlags, images};
+use super::show::{figures, layers};
+use crate::failure::Failure;
+use crate::flags::start_threads;
+use crate::show::{self, bold, pairs, percent};
+use crate::watch;
+
+/// Measure a network: F with normalisations in evaluation mode, accuracy, density layer by layer
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Eval {
+    /// A safetensors file, of obprox or of PyTorch
+    network: PathBuf,
+
+    /// Images, as for obprox net train
+    data: PathBuf,
+
+    /// Images to score on, where they are not found in DATA
+    #[arg(long, value_name = "DIR")]
+    test: Option<PathBuf>,
+
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Threads [default: one a core]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    #[command(flatten)]
+    images: ImageFlags,
+
+    #[command(flatten)]
+    penalty: PenaltyFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox net eval net.safetensors fashion-mnist/
+  obprox net eval net.safetensors cifar10/ --lambda 1e-3 --json";
+
+#[derive(Serialize)]
+struct Report {
+    network: String,
+    data: String,
+    lambda: f64,
+    #[serde(rename = "F")]
+    objective: f64,
+    f: f64,
+    l1: f64,
+    nnz: usize,
+    density: f64,
+    density_all: f64,
+    train_accuracy: f64,
+    accuracy: Option<f64>,
+    test_loss: Option<f64>,
+    layers: Vec<Layer>,
+}
+
+#[derive(Serialize)]
+struct Layer {
+    name: String,
+    size: usize,
+    nnz: usize,
+    lambda: f64,
+}
+
+impl Eval {
+    pub fn run(self) -> Result<(), Failure> {
+        let given = self.images.preprocessing()?;
+        start_threads(self.threads)?;
+        let (architecture, weights, training) = Model::read_safetensors(&self.network)?.into_parts();
+        // A network of obprox knows how its images were prepared.
+        let preprocessing = training.preprocessing.unwrap_or(given);
+        let data = images(&self.data, self.test.as_ref(), &preprocessing, self.images.limit, self.json)?;
+        if architecture.classes() != data.classes.len() || architecture.channels() != preprocessing.channels() {
+            let message = format!("{}: is for other images: {architecture}", self.network.display());
+            return Err(Failure::input(message));
+        }
+        let device = device();
+        let net = Net::new(architecture, &weights, &device)?;
+        let penalty = self.penalty.penalty();
+        penalty.check(&net.params())?;
+        let sparsity = penalty.measure(&net.params(), &weights);
+        let score = |images: &Arc<Images>| -> Score {
+            let _waiting = watch::waiting(format!("predicting {} images", images.len()), self.json);
+            let feed = Feed::new(images.clone(), &preprocessing, BATCH, Augment::NONE, 0);
+            evaluate(&net, feed.plain(), &device, |_| true).expect("nothing tells it to stop")
+        };
+        let (train, test) = (score(&data.train), data.test.as_ref().map(score));
+        let objective = train.loss + sparsity.term;
+        if self.json {
+            let report = Report {
+                network: self.network.display().to_string(),
+                data: self.data.display().to_string(),
+                lambda: penalty.lambda,
+                objective,
+                f: train.loss,
+                l1: sparsity.l1,
+                nnz: sparsity.penalized.nonzero,
+                density: sparsity.penalized.density(),
+                density_all: sparsity.all.density(),
+                train_accuracy: train.accuracy,
+                accuracy: test.map(|test| test.accuracy),
+                test_loss: test.map(|test| test.loss),
+                layers: sparsity
+                    .layers
+                    .iter()
+                    .map(|layer| Layer {
+                        name: layer.name.clone(),
+                        size: layer.size,
+                        nnz: layer.nonzero,
+                        lambda: layer.lambda,
+                    })
+                    .collect(),
+            };
+            let text = serde_json::to_string_pretty(&report).expect("a report is plain data");
+            return show::print(&(text + "\n"));
+        }
+        let accuracy = test.map(|test| test.accuracy);
+        let mut rows = figures(Some(objective), Some(train.loss), accuracy, &sparsity, penalty.lambda);
+        rows.push(("training accuracy", percent(train.accuracy)));
+        let title = bold(&format!("{} on {}", self.network.display(), self.data.display()));
+        show::print(&format!("{title}\n{architecture}\n\n{}\n{}", pairs(rows), layers(&sparsity)))
+    }
+}
+
+/// Images that are predicted at a time.
+const BATCH: usize = 256;

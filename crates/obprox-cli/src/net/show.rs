@@ -1,0 +1,113 @@
+//! The pages of `net train` and `net eval`.
+
+use obprox_infer::Architecture;
+use obprox_nn::optim::Phase;
+use obprox_nn::train::{EpochRecord, Settings, Sparsity, Status, Trained};
+
+use crate::show::{bold, grid, pairs, percent, plural, seconds, significant, sparkline, tight, trimmed};
+
+/// A finished run and what is worth telling of it.
+pub struct Outcome<'a> {
+    pub data: &'a str,
+    pub architecture: Architecture,
+    pub settings: &'a Settings,
+    pub images: usize,
+    pub test_images: usize,
+    pub trained: &'a Trained,
+    pub written: &'a [String],
+}
+
+/// The page of `net train`.
+pub fn train(outcome: &Outcome) -> String {
+    let Outcome { settings, trained, architecture, .. } = outcome;
+    let epochs = plural(trained.trace.len() as u64, "epoch");
+    let test = match outcome.test_images {
+        0 => String::new(),
+        count => format!(", {count} to test on"),
+    };
+    let mut page = format!("{}\n{}{test}\n", bold(outcome.data), plural(outcome.images as u64, "image"));
+    page += &format!("{architecture}\n");
+    page += &format!("{}, {epochs}, batch {}, seed {}\n\n", settings.method.name(), settings.batch, settings.seed);
+    let last = &trained.last;
+    let mut rows = figures(last.objective, last.loss, last.accuracy, &trained.sparsity, settings.penalty.lambda);
+    rows.push(("training time", format!("{}, {}", seconds(last.seconds), plural(last.iterations, "step"))));
+    page += &pairs(rows);
+    page += &curves(&trained.trace);
+    page += &format!("\n{}\n", in_words(trained, &epochs));
+    if !outcome.written.is_empty() {
+        page += &format!("\n{}\n", outcome.written.join("\n"));
+    }
+    page
+}
+
+/// Names and values of the figures that both commands show.
+pub fn figures(
+    objective: Option<f64>,
+    loss: Option<f64>,
+    accuracy: Option<f64>,
+    sparsity: &Sparsity,
+    lambda: f64,
+) -> Vec<(&'static str, String)> {
+    let number = |value: Option<f64>| value.map_or("not computed".into(), significant);
+    let count =
+        |count: obprox_nn::train::Count| format!("{} ({} of {})", percent(count.density()), count.nonzero, count.size);
+    let mut rows = vec![
+        ("objective F", bold(&number(objective))),
+        ("mean loss f", number(loss)),
+        ("‖x‖₁ penalised", significant(sparsity.l1)),
+        ("λ", trimmed(lambda)),
+        ("density", bold(&count(sparsity.penalized))),
+    ];
+    if sparsity.weights != sparsity.penalized {
+        rows.push(("of all weights", count(sparsity.weights)));
+    }
+    rows.push(("of all parameters", count(sparsity.all)));
+    if let Some(accuracy) = accuracy {
+        rows.push(("test accuracy", bold(&percent(accuracy))));
+    }
+    rows
+}
+
+/// The table of layers.
+pub fn layers(sparsity: &Sparsity) -> String {
+    let header = ["layer", "weights", "nonzero", "density", "λ"].map(String::from).to_vec();
+    let rows = sparsity.layers.iter().map(|layer| {
+        let density = layer.nonzero as f64 / layer.size.max(1) as f64;
+        vec![
+            layer.name.clone(),
+            layer.size.to_string(),
+            layer.nonzero.to_string(),
+            percent(density),
+            trimmed(layer.lambda),
+        ]
+    });
+    tight(grid(header, rows.collect()))
+}
+
+fn curves(trace: &[EpochRecord]) -> String {
+    if trace.len() < 2 {
+        return String::new();
+    }
+    let curve = |name, figure: &dyn Fn(&EpochRecord) -> Option<f64>| {
+        let values: Vec<f64> = trace.iter().map(|record| figure(record).unwrap_or(f64::NAN)).collect();
+        sparkline(name, &values)
+    };
+    let mut page = String::from("\n");
+    page += &curve("F", &|record| record.objective);
+    page += &curve("density", &|record| Some(record.density));
+    page += &curve("accuracy", &|record| record.accuracy);
+    for (words, phase) in [("first Orthant epoch", Phase::Orthant), ("zeros held from epoch", Phase::Hold)] {
+        if let Some(record) = trace.iter().find(|record| record.phase == phase) {
+            page += &format!(" {words}: {}\n", record.epoch);
+        }
+    }
+    page
+}
+
+fn in_words(trained: &Trained, epochs: &str) -> String {
+    match trained.status {
+        Status::MaxEpochs => format!("done after {epochs}"),
+        Status::Stopped => format!("interrupted after {epochs}"),
+        Status::Diverged => format!("diverged after {epochs}: these are the last good weights"),
+    }
+}

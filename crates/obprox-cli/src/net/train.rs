@@ -1,0 +1,197 @@
+//! `obprox net train`: images → a sparse network.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use obprox_infer::{Architecture, Kind, Model, Training, Weights};
+use obprox_nn::data::Data;
+use obprox_nn::train::{Run, Status, has_checkpoint};
+use obprox_nn::{Net, device, initial_weights};
+
+use super::flags::{ImageFlags, PenaltyFlags, TrainFlags, images, kinds};
+use super::log::{Log, Origin};
+use super::progress::Bar;
+use super::show::{self as page, Outcome};
+use crate::destination::{check_directory, check_distinct, check_file};
+use crate::failure::Failure;
+use crate::flags::{positive, start_threads};
+use crate::show;
+use crate::watch::interrupt;
+
+/// Train a sparse network on images: min f(x) + λ‖x‖₁, f the mean cross-entropy
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Train {
+    /// A directory of MNIST-like idx files, of CIFAR-10's binary files, or of class-named folders of
+    /// pictures (in train and test, if you like)
+    data: PathBuf,
+
+    /// Images to score on, where they are not found in DATA
+    #[arg(long, value_name = "DIR")]
+    test: Option<PathBuf>,
+
+    /// The network
+    #[arg(long, value_name = "NETWORK", value_parser = kinds(), default_value = "small-cnn", conflicts_with = "start")]
+    model: String,
+
+    /// Channels of every layer, relative to the full network
+    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(conflicts_with = "start")]
+    width: f64,
+
+    /// Begin with the weights of this safetensors file, of obprox or of PyTorch
+    #[arg(long, value_name = "FILE")]
+    start: Option<PathBuf>,
+
+    /// Where to write the network: a safetensors file with PyTorch's parameter names
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Where to write the record of the run, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Save the whole state here after every epoch
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+
+    /// Go on from the state in --checkpoint, to the same bits as a run without a break
+    #[arg(long, requires = "checkpoint")]
+    resume: bool,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Threads [default: one a core]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    #[command(flatten)]
+    images: ImageFlags,
+
+    #[command(flatten)]
+    penalty: PenaltyFlags,
+
+    #[command(flatten)]
+    method: TrainFlags,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  obprox net train fashion-mnist/ --out net.safetensors
+  obprox net train cifar10/ --model resnet18 --width 0.25 --epochs 60 --log run.jsonl
+  obprox net train photos/ --model mobilenet-v1 --limit 5000 --target-density 0.02
+  obprox net train cifar10/ --start dense.safetensors --switch stalled:3 --out sparse.safetensors
+  obprox net train cifar10/ --epochs 200 --checkpoint state --resume";
+
+impl Train {
+    pub fn run(self) -> Result<(), Failure> {
+        // ---- everything that can be refused before a file is read --------------------------------------------
+        let settings = self.method.settings(self.penalty.penalty())?;
+        let preprocessing = self.images.preprocessing()?;
+        self.check_paths()?;
+        let threads = start_threads(self.threads)?;
+        interrupt::listen()?;
+        for flag in self.method.unused() {
+            show::note(&format!("{flag} has no effect on the solver {}", settings.method.name()), self.quiet);
+        }
+
+        // ---- images and the network --------------------------------------------------------------------------
+        let data = images(&self.data, self.test.as_ref(), &preprocessing, self.images.limit, self.quiet)?;
+        settings.check(data.test.is_some())?;
+        let (architecture, weights) = self.network(&data, preprocessing.channels())?;
+        let device = device().autodiff();
+        let net = Net::new(architecture, &weights, &device)?;
+
+        // ---- the run -----------------------------------------------------------------------------------------
+        let mut log = self.log.clone().map(|path| Log::new(path, self.origin(threads)));
+        let mut bar = Bar::new("train", self.quiet);
+        let mut run = Run::new(net, &data, &preprocessing, settings.clone(), &device).observe(&mut bar);
+        if let Some(log) = &mut log {
+            run = run.observe(log);
+        }
+        if let Some(directory) = &self.checkpoint {
+            show::announce_checkpoint(directory, self.resume, has_checkpoint(directory), self.quiet);
+            run = run.checkpoint(directory, self.resume);
+        }
+        let trained = run.train()?;
+
+        // ---- what is kept and told ---------------------------------------------------------------------------
+        let mut written = Vec::new();
+        if let Some(path) = &self.out {
+            let labels = data.classes.clone();
+            let training = Training { preprocessing: Some(preprocessing.clone()), labels };
+            Model::new(architecture, trained.weights.clone(), training)?.write_safetensors(path)?;
+            written.push(format!("network written to {}", path.display()));
+        }
+        if let (Some(log), Some(path)) = (log, &self.log) {
+            log.finish()?;
+            written.push(format!("log written to {}", path.display()));
+        }
+        written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
+        if trained.status == Status::Stopped {
+            let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
+            show::note(&format!("interrupted: {kept}"), self.quiet);
+        }
+        if !self.quiet {
+            show::print(&page::train(&Outcome {
+                data: &self.data.display().to_string(),
+                architecture,
+                settings: &settings,
+                images: data.train.len(),
+                test_images: data.test.as_ref().map_or(0, |test| test.len()),
+                trained: &trained,
+                written: &written,
+            }))?;
+        }
+        match trained.status {
+            Status::Diverged => {
+                Err(Failure::other("the run diverged: a loss or a weight was no longer finite; try a smaller --step"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The network and the weights it begins with.
+    fn network(&self, data: &Data, channels: usize) -> Result<(Architecture, Weights), Failure> {
+        let Some(path) = &self.start else {
+            let kind: Kind = self.model.parse().map_err(Failure::input)?;
+            let architecture = Architecture::new(kind)
+                .with_width(self.width)?
+                .with_channels(channels)?
+                .with_classes(data.classes.len())?;
+            return Ok((architecture, initial_weights(architecture, self.method.seed)?));
+        };
+        let (architecture, weights, _) = Model::read_safetensors(path)?.into_parts();
+        let wrong = |what: String| Err(Failure::input(format!("--start {}: {what}", path.display())));
+        if architecture.channels() != channels {
+            return wrong(format!("takes images of {} channels, and they have {channels}", architecture.channels()));
+        }
+        if architecture.classes() != data.classes.len() {
+            let (has, wants) = (data.classes.len(), architecture.classes());
+            return wrong(format!("knows {wants} classes, and the images have {has}"));
+        }
+        Ok((architecture, weights))
+    }
+
+    fn check_paths(&self) -> Result<(), Failure> {
+        let writes = [("--out", self.out.as_deref()), ("--log", self.log.as_deref())];
+        for (flag, path) in writes {
+            if let Some(path) = path {
+                check_file(flag, path)?;
+            }
+        }
+        check_distinct(&[("--start", self.start.as_deref()), ("--log", self.log.as_deref())])?;
+        check_distinct(&writes)?;
+        match &self.checkpoint {
+            Some(directory) => check_directory("--checkpoint", directory),
+            None => Ok(()),
+        }
+    }
+
+    fn origin(&self, threads: usize) -> Origin {
+        let name = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        Origin { data: self.data.display().to_string(), test: name(&self.test), start: name(&self.start), threads }
+    }
+}
