@@ -3,14 +3,15 @@
 use obprox::Result;
 
 use crate::architecture::Architecture;
-use crate::graph::Role;
+use crate::graph::{Parameter, Role};
 use crate::images::Preprocessing;
 use crate::model::{Model, Training};
 use crate::weights::{Tensor, Weights};
 
 impl Model {
-    /// A network of random parameters of which about `density` of the weights are not zero, in random places. The
-    /// weights are scaled so that values neither vanish nor explode on their way.
+    /// A network of random parameters. Of the weights of convolutions about `density` are not zero, in random places,
+    /// scaled so that values neither vanish nor explode on their way. Depthwise convolutions and the last layer have
+    /// few weights and are dense: holes in them would make whole channels die, and the rest look faster than it is.
     pub fn random(architecture: Architecture, density: f64, seed: u64) -> Result<Self> {
         let mut noise = Noise(seed);
         let weights: Weights = architecture
@@ -19,6 +20,7 @@ impl Model {
             .into_iter()
             .map(|parameter| {
                 let read: usize = parameter.shape[1..].iter().product();
+                let density = if is_masked(&parameter) { density } else { 1.0 };
                 let scale = (3.0 / (read as f64 * density).max(1.0)).sqrt();
                 let mut tensor = Tensor::zeros(parameter.shape);
                 for value in tensor.data_mut() {
@@ -35,6 +37,11 @@ impl Model {
         let preprocessing = Some(Preprocessing::plain(32, architecture.channels()));
         Self::new(architecture, weights, Training { preprocessing, labels: Vec::new() })
     }
+}
+
+/// Weights of convolutions that read more than one channel.
+fn is_masked(parameter: &Parameter) -> bool {
+    parameter.role == Role::Weight && matches!(parameter.shape[..], [_, inputs, _, _] if inputs > 1)
 }
 
 /// SplitMix64.

@@ -5,6 +5,7 @@ mod end_to_end;
 mod help;
 mod interrupt;
 mod log;
+mod net;
 mod paths;
 mod refused;
 mod resume;

@@ -182,9 +182,9 @@ impl Engine {
                     let image_len = self.channels * plane.height * plane.width;
                     load(images, image_len, channels, plane, &mut slots[*to], lanes);
                 }
-                Step::Split { from, to, phases } => {
+                Step::Split { from, to, channels, phases } => {
                     let mut out = std::mem::take(&mut slots[*to]);
-                    let planes = slots[*from].chunks_exact(phases.from.len * lanes);
+                    let planes = slots[*from].chunks_exact(phases.from.len * lanes).take(*channels);
                     let split = out.chunks_exact_mut(plane::Phases::COUNT * phases.len * lanes);
                     planes.zip(split).for_each(|(plane, split)| phases.split(plane, split, lanes));
                     slots[*to] = out;
@@ -197,9 +197,9 @@ impl Engine {
                     convolve(kernel, finish, *plane, lanes, buffers, threads);
                     slots[*to] = out;
                 }
-                Step::MaxPool { from, to, size, from_plane, plane } => {
+                Step::MaxPool { from, to, channels, size, from_plane, plane } => {
                     let mut out = std::mem::take(&mut slots[*to]);
-                    let planes = slots[*from].chunks_exact(from_plane.len * lanes);
+                    let planes = slots[*from].chunks_exact(from_plane.len * lanes).take(*channels);
                     for (input, out) in planes.zip(out.chunks_exact_mut(plane.len * lanes)) {
                         max_pool(input, from_plane, *size, out, plane, lanes);
                     }
