@@ -101,6 +101,8 @@ fn absorbed(net: &FusedNet, constant: &[Vec<Option<f64>>]) -> Vec<Vec<bool>> {
     loop {
         let mut changed = false;
         for (step, made) in net.steps.iter().zip(1..) {
+            // Two lines of `absorbed` are written in turn.
+            #[allow(clippy::needless_range_loop)]
             for channel in 0..net.channels[made] {
                 // What is left out must be zero for those who only pass it on.
                 let (pair, both) = match step {

@@ -172,11 +172,10 @@ fn normalising() {
     }
 }
 
-/// The real files, where they are at hand.
+/// The real files, where they are at hand (OBPROX_DATA).
 #[test]
 fn fashion_mnist_and_cifar10() {
     let Some(data) = std::env::var_os("OBPROX_DATA") else {
-        eprintln!("skipped: OBPROX_DATA is not set");
         return;
     };
     let data = Path::new(&data);

@@ -93,14 +93,13 @@ pub(crate) fn certify_at(
         .collect();
     let Sums { l1, penalty, nnz, mut kkt, mut mapping, zeros, mut support } =
         parts.into_iter().fold(Sums::default(), Sums::plus);
-    let (mut size, mut filled) = (point.weights.len(), nnz);
+    let mut filled = nnz;
     if problem.has_intercept() {
         for slope in pass::intercept_gradient(problem, &row_gradients) {
             kkt = larger(kkt, slope.abs());
             mapping += square(slope);
             support += square(slope);
         }
-        size += outputs;
         filled += point.intercept.iter().filter(|&&value| value != 0.0).count();
     }
     let objective = loss + penalty;
@@ -115,7 +114,7 @@ pub(crate) fn certify_at(
         loss,
         l1,
         nnz,
-        density: filled as f64 / size.max(1) as f64,
+        density: filled as f64 / problem.n_coordinates().max(1) as f64,
         gap,
         kkt,
         gradient_mapping: f64::sqrt(mapping),

@@ -1,8 +1,8 @@
 //! Cross-validation: which λ predicts best.
 //!
-//! The rows are dealt into k folds, the rows of each class by themselves. For each fold a path is gone on the other rows
-//! (the held-out ones weigh 0, so all folds share the one matrix) and each λ is scored on the held-out rows by the mean
-//! of the problem's own loss, weighted as in the objective. With m_i the mean over the folds at λ_i and s_i its standard
+//! The rows are dealt into k folds, the rows of each class by themselves, or split as the caller says. For each fold a
+//! path is gone on the other rows (the held-out ones weigh 0, so all folds share the one matrix) and each λ is scored on
+//! the held-out rows by the mean of the problem's own loss, weighted as in the objective or as the caller says. With m_i the mean over the folds at λ_i and s_i its standard
 //! error (deviation of the k scores / √k), two λ are chosen: the best, argmin m_i, and by the rule of one standard error
 //! the largest with m_i ≤ m_best + s_best.
 //! Citation: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, 7.10.
@@ -11,7 +11,6 @@ use rayon::prelude::*;
 
 use crate::fit::{Fit, Run, Settings, Status};
 use crate::loss::Task;
-use crate::metrics;
 use crate::observe::{Control, EpochRecord, Observer, Progress};
 use crate::path::{Lambdas, walk};
 use crate::problem::{Lambda, Point, Problem};
@@ -33,7 +32,7 @@ pub enum Rule {
 pub struct Score {
     /// The mean loss on the held-out rows: log-loss for logistic and softmax, ½(m − y)² for squared.
     pub loss: f64,
-    /// Accuracy or R² on the held-out rows; nothing where R² does not exist.
+    /// Accuracy or R² on the held-out rows, weighted like the loss; nothing where R² does not exist.
     pub score: Option<f64>,
     /// Weights that are not zero.
     pub nnz: usize,
@@ -65,7 +64,7 @@ pub struct Validated {
     pub best: usize,
     /// The place of the largest λ within one standard error of it.
     pub one_se: usize,
-    /// The fold of each row.
+    /// The fold of each row; empty where the rows were not dealt but split by the caller.
     pub fold: Vec<u32>,
     /// Whether an observer asked to stop.
     pub stopped: bool,
@@ -98,6 +97,18 @@ pub struct FoldProgress {
     pub lambdas: usize,
 }
 
+/// One split of the rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Split {
+    /// Rows to learn from.
+    pub train: Vec<u32>,
+    /// Rows to score on.
+    pub test: Vec<u32>,
+}
+
+/// Is handed the fold, the place of λ and the result of every fit, from several threads at once.
+pub type Visit<'a> = &'a (dyn Fn(usize, usize, &Fit) + Sync);
+
 /// Hears of every step of every fold, from several threads at once, and may ask to stop.
 pub type Watch<'a> = &'a (dyn Fn(&FoldProgress) -> Control + Sync);
 
@@ -120,13 +131,28 @@ pub struct CrossValidation<'a> {
     lambdas: Lambdas,
     folds: usize,
     seed: u64,
+    splits: Option<Vec<Split>>,
+    score_weights: Option<Vec<f64>>,
+    over_total: bool,
     watch: Option<Watch<'a>>,
+    visit: Option<Visit<'a>>,
 }
 
 impl<'a> CrossValidation<'a> {
     /// Five folds, the default path, the default solver; λ of the problem is of no account.
     pub fn new(problem: &'a Problem) -> Self {
-        Self { problem, settings: Settings::default(), lambdas: Lambdas::default(), folds: 5, seed: 0, watch: None }
+        Self {
+            problem,
+            settings: Settings::default(),
+            lambdas: Lambdas::default(),
+            folds: 5,
+            seed: 0,
+            splits: None,
+            score_weights: None,
+            over_total: false,
+            watch: None,
+            visit: None,
+        }
     }
 
     /// How each λ is solved.
@@ -153,50 +179,174 @@ impl<'a> CrossValidation<'a> {
         self
     }
 
+    /// Splits the rows like this, instead of dealing them into folds.
+    pub fn splits(mut self, splits: Vec<Split>) -> Self {
+        self.splits = Some(splits);
+        self
+    }
+
+    /// How much each row counts in the scores, instead of as much as in the objective.
+    pub fn score_weights(mut self, weights: Vec<f64>) -> Self {
+        self.score_weights = Some(weights);
+        self
+    }
+
+    /// λ and λ₂ are those of all rows, and a fold's are larger as its rows weigh less: so 1/C = λ·(total weight) is the
+    /// same in every fold.
+    pub fn over_total(mut self) -> Self {
+        self.over_total = true;
+        self
+    }
+
     /// Sets who watches.
     pub fn watch(mut self, watch: Watch<'a>) -> Self {
         self.watch = Some(watch);
         self
     }
 
+    /// Sets who is handed every fit.
+    pub fn visit(mut self, visit: Visit<'a>) -> Self {
+        self.visit = Some(visit);
+        self
+    }
+
     /// Goes the paths, folds in parallel; the bits do not depend on the number of threads.
-    pub fn run(self) -> Result<Validated> {
-        let lambdas = self.lambdas.values(self.problem)?;
-        let fold = deal(self.problem, self.folds, self.seed)?;
-        let paths: Vec<(Vec<Score>, bool)> =
-            (0..self.folds).into_par_iter().map(|number| self.path(&lambdas, &fold, number)).collect::<Result<_>>()?;
+    pub fn run(mut self) -> Result<Validated> {
+        let pairs = self.lambdas.pairs(self.problem)?;
+        let (fold, splits) = match self.splits.take() {
+            Some(splits) => (Vec::new(), splits),
+            None => {
+                let fold = deal(self.problem, self.folds, self.seed)?;
+                let splits = (0..self.folds).map(|number| split_at(&fold, number as u32)).collect();
+                (fold, splits)
+            }
+        };
+        self.check(&splits)?;
+        let paths: Vec<(Vec<Score>, bool)> = splits
+            .par_iter()
+            .enumerate()
+            .map(|(number, split)| self.path(&pairs, number, split))
+            .collect::<Result<_>>()?;
         let reached = paths.iter().map(|(scores, _)| scores.len()).min().unwrap_or(0);
         let scores: Vec<Scores> = (0..reached)
-            .map(|at| Scores::new(lambdas[at], paths.iter().map(|(scores, _)| scores[at]).collect()))
+            .map(|at| Scores::new(pairs[at].0, paths.iter().map(|(scores, _)| scores[at]).collect()))
             .collect();
         let (best, one_se) = choose(&scores.iter().map(|score| (score.mean, score.error)).collect::<Vec<_>>());
         Ok(Validated { scores, best, one_se, fold, stopped: paths.iter().any(|(_, stopped)| *stopped) })
     }
 
-    fn path(&self, lambdas: &[f64], fold: &[u32], number: usize) -> Result<(Vec<Score>, bool)> {
-        let held: Vec<u32> = (0..fold.len() as u32).filter(|&row| fold[row as usize] as usize == number).collect();
+    /// Refuses splits that cannot be learnt from or scored on, and weights that do not fit.
+    fn check(&self, splits: &[Split]) -> Result<()> {
+        let n_rows = self.problem.n_rows();
+        if splits.is_empty() {
+            return Err(Error::parameter("splits", "there must be at least one"));
+        }
+        if let Some(weights) = &self.score_weights
+            && (weights.len() != n_rows || weights.iter().any(|weight| !(weight.is_finite() && *weight >= 0.0)))
+        {
+            let message = format!("give a finite number, not negative, for each of the {n_rows} rows");
+            return Err(Error::parameter("score weights", message));
+        }
+        for (number, split) in splits.iter().enumerate() {
+            let wrong = |message: &str| Err(Error::parameter("splits", format!("split {}: {message}", number + 1)));
+            if split.train.iter().chain(&split.test).any(|&row| row as usize >= n_rows) {
+                return wrong(&format!("a row is not below {n_rows}"));
+            }
+            let mut named = vec![false; n_rows];
+            if split.train.iter().any(|&row| std::mem::replace(&mut named[row as usize], true)) {
+                return wrong("a row to learn from is named twice; give it twice the weight instead");
+            }
+            if !split.test.iter().any(|&row| self.score_weight(row as usize) > 0.0) {
+                return wrong("no row to score on");
+            }
+            let mut learnt = vec![false; self.problem.labels().len()];
+            for &row in split.train.iter().filter(|row| self.problem.row_weight(**row as usize) > 0.0) {
+                learnt.get_mut(class(self.problem, row as usize)).into_iter().for_each(|learnt| *learnt = true);
+            }
+            if let Some(class) = learnt.iter().position(|learnt| !learnt) {
+                return wrong(&format!("no row to learn the label {} from", self.problem.labels()[class]));
+            }
+        }
+        Ok(())
+    }
+
+    /// How much a row counts in the scores.
+    fn score_weight(&self, row: usize) -> f64 {
+        self.score_weights.as_ref().map_or_else(|| self.problem.row_weight(row), |weights| weights[row])
+    }
+
+    fn path(&self, pairs: &[(f64, f64)], number: usize, split: &Split) -> Result<(Vec<Score>, bool)> {
+        let mut held = vec![true; self.problem.n_rows()];
+        split.train.iter().for_each(|&row| held[row as usize] = false);
+        let held: Vec<u32> = (0..held.len() as u32).filter(|&row| held[row as usize]).collect();
         let rest = self.problem.holding_out(&held)?;
-        let mut scores = Vec::with_capacity(lambdas.len());
-        let progress = FoldProgress { fold: number, done: 0, lambdas: lambdas.len() };
+        let stretch = if self.over_total { self.problem.total_weight() / rest.total_weight() } else { 1.0 };
+        let pairs: Vec<(f64, f64)> = pairs.iter().map(|(lambda, l2)| (lambda * stretch, l2 * stretch)).collect();
+        let mut scores = Vec::with_capacity(pairs.len());
+        let progress = FoldProgress { fold: number, done: 0, lambdas: pairs.len() };
         let mut teller = self.watch.map(|watch| Teller { watch, progress });
         let observer = teller.as_mut().map(|teller| teller as &mut dyn Observer);
-        let stopped = walk(&rest, &self.settings, lambdas, observer, &mut |_, fit| {
-            let (loss, score) = held_out_score(self.problem, &held, &fit.point);
+        let stopped = walk(&rest, &self.settings, &pairs, observer, &mut |_, fit| {
+            let (loss, score) = self.score(&split.test, &fit.point);
+            if let Some(visit) = self.visit {
+                visit(number, scores.len(), fit);
+            }
             scores.push(Score { loss, score, nnz: fit.certificate.nnz, status: fit.status });
             Ok(())
         })?;
         Ok((scores, stopped))
     }
+
+    /// The weighted mean loss, and accuracy or R², of a point on some rows.
+    fn score(&self, rows: &[u32], point: &Point) -> (f64, Option<f64>) {
+        let (problem, outputs, loss) = (self.problem, self.problem.outputs(), self.problem.loss());
+        let (mut sum, mut total, mut right) = (0.0, 0.0, 0.0);
+        // Weight, truth and prediction of each row, for R².
+        let mut predicted = Vec::with_capacity(rows.len());
+        let mut margins = vec![0.0; outputs];
+        for &row in rows {
+            let row = row as usize;
+            let (weight, target) = (self.score_weight(row), problem.targets()[row]);
+            if weight == 0.0 {
+                continue;
+            }
+            margins.copy_from_slice(&point.intercept);
+            problem.matrix().for_each(row, |column, value| {
+                let weights = &point.weights[column * outputs..(column + 1) * outputs];
+                margins.iter_mut().zip(weights).for_each(|(margin, weight)| *margin += value * weight);
+            });
+            sum += weight * loss.value(&margins, target);
+            total += weight;
+            match loss.task() {
+                Task::Binary if (margins[0] > 0.0) == (target > 0.0) => right += weight,
+                Task::Classes if crate::model::best(&margins) as f64 == target => right += weight,
+                Task::Binary | Task::Classes => {}
+                Task::Regression => predicted.push((weight, target, margins[0])),
+                Task::Counts => predicted.push((weight, target, margins[0].exp())),
+            }
+        }
+        let score = match loss.task() {
+            Task::Binary | Task::Classes => Some(right / total),
+            Task::Regression | Task::Counts => r2(&predicted),
+        };
+        (sum / total, score)
+    }
 }
 
 impl Scores {
     fn new(lambda: f64, folds: Vec<Score>) -> Self {
-        let count = folds.len() as f64;
-        let mean = folds.iter().map(|fold| fold.loss).sum::<f64>() / count;
-        let squares: f64 = folds.iter().map(|fold| (fold.loss - mean) * (fold.loss - mean)).sum();
-        let score = folds.iter().map(|fold| fold.score).sum::<Option<f64>>().map(|sum| sum / count);
-        Self { lambda, mean, error: (squares / (count - 1.0) / count).sqrt(), score, folds }
+        let (mean, error) = mean_and_error(&folds.iter().map(|fold| fold.loss).collect::<Vec<_>>());
+        let score = folds.iter().map(|fold| fold.score).sum::<Option<f64>>().map(|sum| sum / folds.len() as f64);
+        Self { lambda, mean, error, score, folds }
     }
+}
+
+/// The mean of the folds' scores and its standard error: deviation / √k, or 0 of a single fold.
+pub fn mean_and_error(scores: &[f64]) -> (f64, f64) {
+    let count = scores.len() as f64;
+    let mean = scores.iter().sum::<f64>() / count;
+    let squares: f64 = scores.iter().map(|score| (score - mean) * (score - mean)).sum();
+    (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
 }
 
 /// The place of the smallest mean and that of the largest λ within one standard error of it, of (mean, error) pairs from
@@ -209,6 +359,21 @@ pub fn choose(scores: &[(f64, f64)]) -> (usize, usize) {
     (best, one_se)
 }
 
+/// The number of a row's class; 0 where there are none.
+fn class(problem: &Problem, row: usize) -> usize {
+    match problem.loss().task() {
+        Task::Binary => usize::from(problem.targets()[row] > 0.0),
+        Task::Classes => problem.targets()[row] as usize,
+        Task::Regression | Task::Counts => 0,
+    }
+}
+
+/// The split that holds out one fold.
+fn split_at(fold: &[u32], number: u32) -> Split {
+    let (test, train) = (0..fold.len() as u32).partition(|&row| fold[row as usize] == number);
+    Split { train, test }
+}
+
 /// The fold of each row; refuses what cannot be dealt.
 fn deal(problem: &Problem, folds: usize, seed: u64) -> Result<Vec<u32>> {
     let counts = |row: usize| problem.row_weight(row) > 0.0;
@@ -217,11 +382,7 @@ fn deal(problem: &Problem, folds: usize, seed: u64) -> Result<Vec<u32>> {
         let message = format!("{folds} folds of {rows} rows: there must be at least 2, and a row in each");
         return Err(Error::parameter("folds", message));
     }
-    let class = |row: usize| match problem.loss().task() {
-        Task::Binary => usize::from(problem.targets()[row] > 0.0),
-        Task::Classes => problem.targets()[row] as usize,
-        Task::Regression | Task::Counts => 0,
-    };
+    let class = |row: usize| class(problem, row);
     // With one row of a class, the fold that holds it out has none to learn from.
     let mut sizes = vec![0; problem.labels().len().max(1)];
     (0..problem.n_rows()).filter(|&row| counts(row)).for_each(|row| sizes[class(row)] += 1);
@@ -232,41 +393,13 @@ fn deal(problem: &Problem, folds: usize, seed: u64) -> Result<Vec<u32>> {
     Ok(sampler::deal(problem.n_rows(), folds, seed, class, counts))
 }
 
-/// The weighted mean loss, and accuracy or R², of a point on some rows.
-fn held_out_score(problem: &Problem, rows: &[u32], point: &Point) -> (f64, Option<f64>) {
-    let (outputs, loss) = (problem.outputs(), problem.loss());
-    let (mut sum, mut total, mut right) = (0.0, 0.0, 0usize);
-    let (mut predicted, mut truth) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-    let mut margins = vec![0.0; outputs];
-    for &row in rows {
-        let row = row as usize;
-        let (weight, target) = (problem.row_weight(row), problem.targets()[row]);
-        if weight == 0.0 {
-            continue;
-        }
-        margins.copy_from_slice(&point.intercept);
-        problem.matrix().for_each(row, |column, value| {
-            let weights = &point.weights[column * outputs..(column + 1) * outputs];
-            margins.iter_mut().zip(weights).for_each(|(margin, weight)| *margin += value * weight);
-        });
-        sum += weight * loss.value(&margins, target);
-        total += weight;
-        right += usize::from(match loss.task() {
-            Task::Binary => (margins[0] > 0.0) == (target > 0.0),
-            Task::Classes => crate::model::best(&margins) as f64 == target,
-            Task::Regression | Task::Counts => false,
-        });
-        predicted.push(if loss.task() == Task::Counts { margins[0].exp() } else { margins[0] });
-        truth.push(target);
-    }
-    let score = match loss.task() {
-        Task::Binary | Task::Classes => Some(right as f64 / truth.len() as f64),
-        Task::Regression | Task::Counts => match metrics::regression(&predicted, &truth, None) {
-            metrics::Metrics::Regression { r2, .. } => r2,
-            metrics::Metrics::Classification { .. } => None,
-        },
-    };
-    (sum / total, score)
+/// 1 − Σw(y − ŷ)²/Σw(y − ȳ)² of (weight, y, ŷ); nothing where y is constant.
+fn r2(predicted: &[(f64, f64, f64)]) -> Option<f64> {
+    let total: f64 = predicted.iter().map(|(weight, ..)| weight).sum();
+    let mean = predicted.iter().map(|(weight, y, _)| weight * y).sum::<f64>() / total;
+    let residual: f64 = predicted.iter().map(|(weight, y, guess)| weight * (y - guess) * (y - guess)).sum();
+    let spread: f64 = predicted.iter().map(|(weight, y, _)| weight * (y - mean) * (y - mean)).sum();
+    (spread > 0.0).then(|| 1.0 - residual / spread)
 }
 
 /// Turns the runs of a fold into what the watcher hears.

@@ -45,6 +45,16 @@ pub enum Error {
         /// What is wrong and what to do about it.
         message: String,
     },
+    /// A value among the features is infinite or not a number.
+    #[error("row {row}, column {column}: {value} is not a finite number")]
+    NotFinite {
+        /// The row, counted from 1.
+        row: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
     /// Data that parsed but cannot be used for what is asked of it.
     #[error("{0}")]
     Data(String),

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auto::Auto;
+use crate::auto::{Auto, Carry};
 use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
 use crate::model::Model;
-use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
+use crate::observe::{Control, EpochRecord, Observer, Progress, Round, Start};
 use crate::problem::{Point, Problem};
 use crate::sampler::Batch;
 use crate::schedule::{Schedule, StepSize};
@@ -217,6 +217,7 @@ pub(crate) struct Standing {
     pub iterations: u64,
     pub phase: Phase,
     pub step_size: f64,
+    pub round: Option<Round>,
 }
 
 /// What the loop asks of a solver.
@@ -225,6 +226,11 @@ pub(crate) trait Solver {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended;
     /// The weights as they are now.
     fn point(&self) -> Point;
+    /// Those that are not zero, and the intercepts.
+    fn support(&self) -> Support {
+        let point = self.point();
+        Support { weights: point.nonzeros(), intercept: point.intercept }
+    }
     /// Rows in a batch.
     fn batch_rows(&self) -> usize;
     /// The certificate of the weights, where the solver has it at hand.
@@ -233,6 +239,10 @@ pub(crate) trait Solver {
     }
     /// Where it stands.
     fn standing(&self) -> Standing;
+    /// What it leaves to a fit at the next λ.
+    fn leave(self: Box<Self>) -> Option<Carry> {
+        None
+    }
     /// Hears of an evaluation.
     fn measured(&mut self, certificate: &Certificate, score: Option<f64>);
     /// Writes its whole state.
@@ -241,22 +251,23 @@ pub(crate) trait Solver {
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()>;
 }
 
-/// A point whose objective is finite, kept in the space of its nonzeros.
-struct Good {
-    weights: Vec<(u32, f64)>,
-    intercept: Vec<f64>,
-    certificate: Certificate,
+/// A point in the space of its nonzeros.
+pub(crate) struct Support {
+    /// (place, weight), places rising.
+    pub weights: Vec<(u32, f64)>,
+    pub intercept: Vec<f64>,
 }
 
-impl Good {
-    fn new(point: &Point, certificate: Certificate) -> Self {
-        Self { weights: point.nonzeros(), intercept: point.intercept.clone(), certificate }
+impl Support {
+    fn is_finite(&self) -> bool {
+        self.weights.iter().map(|(_, weight)| weight).chain(&self.intercept).all(|value| value.is_finite())
     }
 
-    fn restore(self, problem: &Problem) -> (Point, Certificate) {
+    /// The point of a problem.
+    pub fn expand(self, problem: &Problem) -> Point {
         let mut point = Point { intercept: self.intercept, ..Point::zero(problem) };
         self.weights.iter().for_each(|&(at, weight)| point.weights[at as usize] = weight);
-        (point, self.certificate)
+        point
     }
 }
 
@@ -269,6 +280,7 @@ pub struct Run<'a> {
     resume: bool,
     validation: Option<&'a Dataset>,
     start: Option<&'a Point>,
+    carry: Option<&'a mut Option<Carry>>,
 }
 
 impl<'a> Run<'a> {
@@ -282,6 +294,7 @@ impl<'a> Run<'a> {
             resume: false,
             validation: None,
             start: None,
+            carry: None,
         }
     }
 
@@ -310,6 +323,12 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Takes up what the fit at another λ left, and leaves as much to the next. The data must be the same.
+    pub(crate) fn carry(mut self, carry: &'a mut Option<Carry>) -> Self {
+        self.carry = Some(carry);
+        self
+    }
+
     /// Runs.
     pub fn fit(mut self) -> Result<Fit> {
         self.settings.check(self.validation.is_some())?;
@@ -318,7 +337,9 @@ impl<'a> Run<'a> {
             check_start(problem, start)?;
         }
         let mut solver: Box<dyn Solver + '_> = match self.settings.method {
-            Method::Auto => Box::new(Auto::new(problem, self.start)?),
+            Method::Auto => {
+                Box::new(Auto::new(problem, self.start, self.carry.as_mut().and_then(|carry| carry.take()))?)
+            }
             _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
         };
         let mut state = self.open_checkpoint(solver.as_mut())?;
@@ -336,7 +357,7 @@ impl<'a> Run<'a> {
         self.observers.iter_mut().for_each(|observer| observer.start(&start));
 
         // ---- epochs ------------------------------------------------------------------------------------------
-        let mut last_good: Option<Good> = None;
+        let mut last_good: Option<(Support, Certificate)> = None;
         let status = loop {
             if state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
@@ -370,25 +391,26 @@ impl<'a> Run<'a> {
                 iterations: standing.iterations,
                 phase: standing.phase,
                 step_size: standing.step_size,
+                round: standing.round,
                 certificate: None,
                 score: None,
                 seconds: state.seconds,
             };
             let mut converged = false;
             if due {
-                let point = solver.point();
-                let certificate = solver.certificate().unwrap_or_else(|| certify(problem, &point));
-                if !(certificate.objective.is_finite() && point.is_finite()) {
+                let certificate = solver.certificate().unwrap_or_else(|| certify(problem, &solver.point()));
+                let support = solver.support();
+                if !(certificate.objective.is_finite() && support.is_finite()) {
                     break Status::Diverged;
                 }
                 record.score = match self.validation {
-                    Some(data) => Some(Model::new(problem, &point, &certificate).score(data)?),
+                    Some(data) => Some(Model::new(problem, &solver.point(), &certificate).score(data)?),
                     None => None,
                 };
                 converged = certificate.within(self.settings.tolerance);
                 solver.measured(&certificate, record.score);
                 record.certificate = Some(certificate.clone());
-                last_good = Some(Good::new(&point, certificate));
+                last_good = Some((support, certificate));
             }
 
             // ---- what is told and kept -----------------------------------------------------------------------
@@ -410,16 +432,22 @@ impl<'a> Run<'a> {
 
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
+        let centred = |mut point: Point| {
+            point.centre_intercepts();
+            point
+        };
         let (point, certificate) = match (status, last_good) {
-            (Status::Diverged, Some(good)) => good.restore(problem),
+            (Status::Diverged, Some((support, certificate))) => (centred(support.expand(problem)), certificate),
             (Status::Diverged, None) => {
-                let point = origin.unwrap_or_else(|| Point::zero(problem));
+                let point = centred(origin.unwrap_or_else(|| Point::zero(problem)));
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
-            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some(last)) if evaluated => last.restore(problem),
+            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, certificate))) if evaluated => {
+                (centred(support.expand(problem)), certificate)
+            }
             _ => {
-                let point = solver.point();
+                let point = centred(solver.point());
                 let certificate = certify(problem, &point);
                 (point, certificate)
             }
@@ -434,6 +462,9 @@ impl<'a> Run<'a> {
             seconds: state.seconds,
             trace: state.trace,
         };
+        if let Some(carry) = self.carry {
+            *carry = if status == Status::Diverged { None } else { solver.leave() };
+        }
         self.observers.iter_mut().for_each(|observer| observer.end(&fit));
         Ok(fit)
     }

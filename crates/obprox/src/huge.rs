@@ -5,9 +5,12 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
+
+use crate::data::Buffer;
 
 /// An array of fixed length that starts as zeros.
 #[derive(Debug)]
@@ -17,7 +20,7 @@ pub(crate) enum Huge<T> {
 }
 
 /// Below this an array fits the caches, and huge pages gain nothing.
-const LARGE: usize = 4 << 20;
+const LARGE: usize = 2 << 20;
 
 impl<T: Pod> Huge<T> {
     /// `len` zeros.
@@ -32,6 +35,26 @@ impl<T: Pod> Huge<T> {
             return Self::Large(map, PhantomData);
         }
         Self::Small(vec![T::zeroed(); len])
+    }
+}
+
+impl<T: Pod> From<Huge<T>> for Buffer<T> {
+    fn from(array: Huge<T>) -> Self {
+        let len = array.len();
+        match array {
+            Huge::Small(values) => values.into(),
+            Huge::Large(map, _) => match map.make_read_only() {
+                Ok(map) => Self::Mapped { map: Arc::new(map), start: 0, len },
+                // Never seen: the memory is ours. It would be lost with the call, so there is nothing to fall back on.
+                Err(error) => panic!("memory could not be made read-only: {error}"),
+            },
+        }
+    }
+}
+
+impl<T> From<Vec<T>> for Huge<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self::Small(values)
     }
 }
 

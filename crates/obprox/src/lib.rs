@@ -54,6 +54,7 @@ pub mod sampler;
 pub mod schedule;
 mod stochastic;
 pub mod switch;
+mod wide;
 
 pub use certificate::{Certificate, certify};
 pub use checkpoint::has_checkpoint;
@@ -61,6 +62,6 @@ pub use cv::CrossValidation;
 pub use error::{Error, Result};
 pub use fit::{Fit, Method, Run, Settings, Status};
 pub use model::{Block, Model};
-pub use observe::{Control, EpochRecord, Observer, Progress, Start};
+pub use observe::{Control, EpochRecord, Observer, Progress, Round, Stage, Start};
 pub use path::{Lambdas, Path};
 pub use problem::{ClassWeights, Lambda, Point, Problem, Terms, distinct};

@@ -16,6 +16,39 @@ pub enum Control {
     Stop,
 }
 
+/// What a round of `auto` is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// λ is still falling to its value: the support is being found.
+    Identify,
+    /// At λ itself: the optimum is being proved.
+    Polish,
+}
+
+impl Stage {
+    /// The name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Identify => "identify",
+            Self::Polish => "polish",
+        }
+    }
+}
+
+/// A round of `auto`, beyond its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// What it was about.
+    pub stage: Stage,
+    /// The λ it worked at.
+    pub at_lambda: f64,
+    /// Features that were not left out from the start.
+    pub columns: usize,
+    /// Features it stepped on.
+    pub working_set: usize,
+}
+
 /// How far the epoch under way has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
@@ -27,6 +60,8 @@ pub struct Progress {
     pub steps: u64,
     /// The kind of steps.
     pub phase: Phase,
+    /// The stage, in `auto`.
+    pub stage: Option<Stage>,
 }
 
 /// One epoch of a run.
@@ -40,6 +75,9 @@ pub struct EpochRecord {
     pub phase: Phase,
     /// α of its last step.
     pub step_size: f64,
+    /// What the round was, in `auto`.
+    #[serde(default)]
+    pub round: Option<Round>,
     /// The figures at its end, where they were computed.
     pub certificate: Option<Certificate>,
     /// The score on the validation data, where there is some.

@@ -8,11 +8,15 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::data::{Matrix, Rows, with_rows};
+use crate::huge::Huge;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
 /// Rows in one fixed block of a sum.
 const BLOCK: usize = 1024;
+
+/// Features that one task adds up.
+const FEATURES: usize = 64;
 
 /// The margins m = x·d + b of all rows, K a row.
 pub(crate) fn margins(matrix: &Matrix, point: &Point) -> Vec<f64> {
@@ -59,9 +63,16 @@ fn weighted(weight: f64, value: impl FnOnce() -> f64) -> f64 {
 /// f: the weighted mean loss at given margins.
 pub(crate) fn mean_loss(problem: &Problem, margins: &[f64]) -> f64 {
     let (loss, outputs, targets) = (problem.loss(), problem.outputs(), problem.targets());
-    let sum = sum_rows(problem.n_rows(), |row| {
-        weighted(problem.row_weight(row), || loss.value(&margins[row * outputs..(row + 1) * outputs], targets[row]))
-    });
+    let sum = match problem.row_weights() {
+        Some(weights) => sum_rows(problem.n_rows(), |row| {
+            weighted(weights[row], || loss.value(&margins[row * outputs..(row + 1) * outputs], targets[row]))
+        }),
+        None => {
+            let blocks = margins.par_chunks(BLOCK * outputs).zip(targets.par_chunks(BLOCK));
+            let partial: Vec<f64> = blocks.map(|(margins, targets)| loss.total(margins, targets)).collect();
+            partial.iter().sum()
+        }
+    };
     sum / problem.n_rows() as f64
 }
 
@@ -99,19 +110,94 @@ pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Vec<f64> {
 pub(crate) fn gradient_into(problem: &Problem, row_gradients: &[f64], gradient: &mut Vec<f64>) {
     let outputs = row_gradients.len() / problem.n_rows();
     gradient.resize(problem.n_features() * outputs, 0.0);
-    let mut parts = Vec::new();
-    let mut rest = &mut gradient[..];
-    for columns in column_ranges(problem.matrix(), rayon::current_num_threads()) {
-        let (part, tail) = rest.split_at_mut(columns.len() * outputs);
-        parts.push((columns, part));
-        rest = tail;
+    if let Some(columns) = problem.columns() {
+        return gradient_by_columns(problem, columns, row_gradients, gradient);
     }
-    parts.into_par_iter().for_each(|(columns, part)| {
+    by_columns(problem.matrix(), gradient, |columns, part| {
         part.fill(0.0);
         with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
         let scale = 1.0 / problem.n_rows() as f64;
         part.iter_mut().for_each(|sum| *sum *= scale);
     });
+}
+
+/// The same, feature by feature.
+fn gradient_by_columns(problem: &Problem, columns: &Matrix, row_gradients: &[f64], gradient: &mut [f64]) {
+    let (n_rows, scale) = (problem.n_rows(), 1.0 / problem.n_rows() as f64);
+    let outputs = row_gradients.len() / n_rows;
+    let weighted: Vec<f64>;
+    let pulls = match problem.row_weights() {
+        None => row_gradients,
+        Some(weights) => {
+            let weight = |(at, &pull): (usize, &f64)| match weights[at / outputs] {
+                0.0 => 0.0,
+                weight => weight * pull,
+            };
+            weighted = row_gradients.iter().enumerate().map(weight).collect();
+            &weighted
+        }
+    };
+    with_rows!(columns, |columns| gradient.par_chunks_mut(FEATURES * outputs).enumerate().for_each(
+        |(block, chunk)| {
+            for (at, sums) in chunk.chunks_exact_mut(outputs).enumerate() {
+                if let [out] = sums {
+                    let mut sum = 0.0;
+                    columns.for_each(block * FEATURES + at, |row, value| sum += value * pulls[row]);
+                    *out = sum * scale;
+                } else {
+                    sums.fill(0.0);
+                    columns.for_each(block * FEATURES + at, |row, value| {
+                        let pulls = &pulls[row * outputs..(row + 1) * outputs];
+                        sums.iter_mut().zip(pulls).for_each(|(sum, pull)| *sum += value * pull);
+                    });
+                    sums.iter_mut().for_each(|sum| *sum *= scale);
+                }
+            }
+        }
+    ));
+}
+
+/// Runs `work` on ranges of columns side by side, each with its part of an array that has as many numbers for each
+/// column.
+fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
+    let width = all.len() / matrix.n_cols().max(1);
+    let mut parts = Vec::new();
+    let mut rest = all;
+    for columns in with_rows!(matrix, |rows| column_ranges(rows)) {
+        let (part, tail) = rest.split_at_mut(columns.len() * width);
+        parts.push((columns, part));
+        rest = tail;
+    }
+    parts.into_par_iter().for_each(|(columns, part)| work(columns, part));
+}
+
+/// For each feature the largest |∂f/∂x_j| there can be at any point, where the slopes of the loss are bounded.
+pub(crate) fn steepest(problem: &Problem) -> Option<Vec<f64>> {
+    let (loss, scale) = (problem.loss(), 1.0 / problem.n_rows() as f64);
+    let range = |(row, &target): (usize, &f64)| {
+        loss.slope_range(target).map(|(low, high)| {
+            let weight = problem.row_weight(row);
+            (weight * low, weight * high)
+        })
+    };
+    let ranges: Vec<(f64, f64)> = problem.targets().iter().enumerate().map(range).collect::<Option<_>>()?;
+    // The lowest and the highest slope of each feature, side by side: one cache line a visit. Single precision takes half
+    // the cache, and its rounding is known.
+    let mut slopes = Huge::<[f32; 2]>::zeros(problem.n_features());
+    by_columns(problem.matrix(), &mut slopes, |columns, slopes| {
+        let (matrix, first) = (problem.matrix(), columns.start);
+        with_rows!(matrix, |rows| for (row, &(low, high)) in ranges.iter().enumerate() {
+            rows.for_each_in(row, columns.clone(), |column, value| {
+                let [lowest, highest] = &mut slopes[column - first];
+                let (a, b) = (value * low, value * high);
+                *lowest += if value < 0.0 { b } else { a } as f32;
+                *highest += if value < 0.0 { a } else { b } as f32;
+            });
+        });
+    });
+    let rounding = 1.0 + f64::from(f32::EPSILON) * (problem.n_rows() as f64 + 2.0);
+    let bound = |&[lowest, highest]: &[f32; 2]| f64::from(highest.max(-lowest)) * scale * rounding;
+    Some(slopes.iter().map(bound).collect())
 }
 
 /// Adds wᵢ·gᵢ·dᵢ of every row to the given columns.
@@ -147,16 +233,16 @@ fn add_rows<R: Rows>(
     }
 }
 
-/// Cuts the columns into ranges of about equally many entries, judged by a sample of the rows.
-fn column_ranges(matrix: &Matrix, parts: usize) -> Vec<Range<usize>> {
-    const SAMPLE: usize = 1 << 14;
-    let n_cols = matrix.n_cols();
+/// Cuts the columns into ranges of about equally many entries, one a thread, judged by a sample of the rows.
+pub(crate) fn column_ranges(matrix: &impl Rows) -> Vec<Range<usize>> {
+    const ROWS: usize = 64;
+    const ENTRIES: usize = 1 << 14;
+    let (n_rows, n_cols, parts) = (matrix.n_rows(), matrix.n_cols(), rayon::current_num_threads());
     let mut sample = Vec::new();
     if parts > 1 {
-        let stride = (matrix.n_rows() / 64).max(1);
-        for row in (0..matrix.n_rows()).step_by(stride) {
+        for row in (0..n_rows).step_by((n_rows / ROWS).max(1)) {
             matrix.for_each(row, |column, _| sample.push(column));
-            if sample.len() > SAMPLE {
+            if sample.len() > ENTRIES {
                 break;
             }
         }
@@ -181,31 +267,33 @@ fn column_ranges(matrix: &Matrix, parts: usize) -> Vec<Range<usize>> {
 pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f64]) {
     let (loss, outputs) = (problem.loss(), problem.outputs());
     let n_rows = problem.n_rows();
+    // The 2K sums, gradient and curvature, over fixed blocks.
+    let block_sums = |block: usize, margins: &[f64], shift: &[f64]| -> Option<Vec<f64>> {
+        let rows = block * BLOCK..((block + 1) * BLOCK).min(n_rows);
+        let mut moved = margins[rows.start * outputs..rows.end * outputs].to_vec();
+        for row in moved.chunks_exact_mut(outputs) {
+            row.iter_mut().zip(shift).for_each(|(margin, shift)| *margin += shift);
+        }
+        let (mut slopes, mut curvatures) = (vec![0.0; moved.len()], vec![0.0; moved.len()]);
+        if !loss.expand(&moved, &problem.targets()[rows.clone()], &mut slopes, &mut curvatures) {
+            return None;
+        }
+        let mut sums = vec![0.0; 2 * outputs];
+        for (at, row) in rows.enumerate() {
+            let weight = problem.row_weight(row);
+            if weight == 0.0 {
+                continue;
+            }
+            for output in 0..outputs {
+                sums[output] += weight * slopes[at * outputs + output];
+                sums[outputs + output] += weight * curvatures[at * outputs + output];
+            }
+        }
+        Some(sums)
+    };
     let slope_at = |margins: &[f64], shift: &[f64]| -> Option<(Vec<f64>, Vec<f64>)> {
-        // The 2K sums, gradient and curvature, over fixed blocks.
-        let partial: Vec<Option<Vec<f64>>> = (0..n_rows.div_ceil(BLOCK))
-            .into_par_iter()
-            .map(|block| {
-                let mut sums = vec![0.0; 2 * outputs];
-                let (mut moved, mut out) = (vec![0.0; outputs], vec![0.0; outputs]);
-                for row in block * BLOCK..((block + 1) * BLOCK).min(n_rows) {
-                    let (weight, target) = (problem.row_weight(row), problem.targets()[row]);
-                    if weight == 0.0 {
-                        continue;
-                    }
-                    for (output, moved) in moved.iter_mut().enumerate() {
-                        *moved = margins[row * outputs + output] + shift[output];
-                    }
-                    loss.gradient(&moved, target, &mut out);
-                    sums.iter_mut().zip(&out).for_each(|(sum, value)| *sum += weight * value);
-                    if !loss.curvature(&moved, target, &mut out) {
-                        return None;
-                    }
-                    sums[outputs..].iter_mut().zip(&out).for_each(|(sum, value)| *sum += weight * value);
-                }
-                Some(sums)
-            })
-            .collect();
+        let blocks = (0..n_rows.div_ceil(BLOCK)).into_par_iter();
+        let partial: Vec<Option<Vec<f64>>> = blocks.map(|block| block_sums(block, margins, shift)).collect();
         let mut sums = vec![0.0; 2 * outputs];
         for block in partial {
             sums.iter_mut().zip(&block?).for_each(|(sum, value)| *sum += value / n_rows as f64);
@@ -274,22 +362,24 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
 pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> {
     let (outputs, loss, regularization) = (problem.outputs(), problem.loss(), problem.regularization());
     let mut sizes = vec![(0.0, 0.0); problem.n_features() * outputs];
-    let mut curvatures = vec![0.0; outputs];
-    for row in 0..problem.n_rows() {
-        let weight = problem.row_weight(row) / problem.n_rows() as f64;
-        if weight == 0.0 {
-            continue;
-        }
-        loss.curvature(&margins[row * outputs..(row + 1) * outputs], problem.targets()[row], &mut curvatures);
-        problem.matrix().for_each(row, |column, value| {
-            let weight = weight * value * value;
-            if regularization.term(column).kink() == 0.0 {
-                for (size, curvature) in sizes[column * outputs..(column + 1) * outputs].iter_mut().zip(&curvatures) {
-                    size.0 += weight;
-                    size.1 += weight * curvature;
-                }
+    let (mut slopes, mut curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+    loss.expand(margins, problem.targets(), &mut slopes, &mut curvatures);
+    let mut add = |row: usize, feature: usize, value: f64| {
+        let weight = problem.row_weight(row) / problem.n_rows() as f64 * value * value;
+        if weight > 0.0 && regularization.term(feature).kink() == 0.0 {
+            let curvatures = &curvatures[row * outputs..(row + 1) * outputs];
+            for (size, curvature) in sizes[feature * outputs..(feature + 1) * outputs].iter_mut().zip(curvatures) {
+                size.0 += weight;
+                size.1 += weight * curvature;
             }
-        });
+        }
+    };
+    match problem.columns() {
+        Some(columns) => {
+            (0..columns.n_rows()).for_each(|feature| columns.for_each(feature, |row, value| add(row, feature, value)));
+        }
+        None => (0..problem.n_rows())
+            .for_each(|row| problem.matrix().for_each(row, |feature, value| add(row, feature, value))),
     }
     sizes
 }

@@ -3,6 +3,7 @@
 //! Problem: min F at λ₁ > λ₂ > … > λ_m, the data shared. The point of λ_i is where the run at λ_{i+1} starts, which is
 //! never far from there; each λ is certified by itself, so a path at λ is as good as a fit at λ.
 
+use crate::auto::Carry;
 use crate::certificate::Certificate;
 use crate::data::Dataset;
 use crate::fit::{Fit, Run, Settings, Status};
@@ -24,6 +25,8 @@ pub enum Lambdas {
     },
     /// These, from the largest to the smallest, each once.
     Given(Vec<Lambda>),
+    /// These pairs of λ and λ₂, in the order given.
+    Pairs(Vec<(f64, f64)>),
 }
 
 impl Default for Lambdas {
@@ -33,9 +36,18 @@ impl Default for Lambdas {
 }
 
 impl Lambdas {
-    /// The numbers for a problem, from the largest to the smallest.
+    /// The λ for a problem, from the largest to the smallest.
     pub fn values(&self, problem: &Problem) -> Result<Vec<f64>> {
+        Ok(self.pairs(problem)?.into_iter().map(|(lambda, _)| lambda).collect())
+    }
+
+    /// λ and λ₂ for a problem, in the order of the path.
+    pub(crate) fn pairs(&self, problem: &Problem) -> Result<Vec<(f64, f64)>> {
         let mut values = match self {
+            Self::Pairs(pairs) if pairs.is_empty() => {
+                return Err(Error::parameter("lambdas", "there must be at least one"));
+            }
+            Self::Pairs(pairs) => return Ok(pairs.clone()),
             Self::Spaced { count: 0, .. } => return Err(Error::parameter("lambdas", "there must be at least one")),
             Self::Spaced { count, ratio } => {
                 let (max, default) = (problem.lambda_max(), default_ratio(problem));
@@ -61,7 +73,7 @@ impl Lambdas {
         };
         values.sort_by(|a, b| b.total_cmp(a));
         values.dedup();
-        Ok(values)
+        Ok(values.into_iter().map(|lambda| (lambda, problem.regularization().l2)).collect())
     }
 }
 
@@ -150,10 +162,10 @@ impl<'a> Path<'a> {
 
     /// Goes the path.
     pub fn run(self) -> Result<Steps> {
-        let lambdas = self.lambdas.values(self.problem)?;
+        let pairs = self.lambdas.pairs(self.problem)?;
         let validation = self.validation;
-        let mut steps = Vec::with_capacity(lambdas.len());
-        let stopped = walk(self.problem, &self.settings, &lambdas, self.observer, &mut |problem, fit| {
+        let mut steps = Vec::with_capacity(pairs.len());
+        let stopped = walk(self.problem, &self.settings, &pairs, self.observer, &mut |problem, fit| {
             steps.push(Step {
                 lambda: problem.lambda(),
                 status: fit.status,
@@ -169,23 +181,27 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Solves at each λ in turn, from the point of the one before, and hands over each result; whether it was stopped before
+/// Solves at each pair of λ and λ₂ in turn, from the point of the one before, and hands over each result; whether it was stopped before
 /// the last.
 pub(crate) fn walk(
     problem: &Problem,
     settings: &Settings,
-    lambdas: &[f64],
+    pairs: &[(f64, f64)],
     observer: Option<&mut dyn Observer>,
     visit: &mut dyn FnMut(&Problem, &Fit) -> Result<()>,
 ) -> Result<bool> {
     let mut listener = Listener { observer, stop: false };
     let mut point: Option<Point> = None;
-    for &lambda in lambdas {
+    // The solver carries over what it has where λ alone moves.
+    let floor = pairs.iter().map(|&(lambda, _)| lambda).fold(f64::INFINITY, f64::min);
+    let same_l2 = pairs.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    let mut carry = same_l2.then(|| Carry::new(floor));
+    for &(lambda, l2) in pairs {
         if listener.stop {
             return Ok(true);
         }
-        let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, point.as_ref(), &mut listener)?;
+        let problem = problem.clone().with_lambda(Lambda::Value(lambda))?.with_l2(l2)?;
+        let fit = solve(&problem, settings, point.as_ref(), &mut carry, &mut listener)?;
         if fit.status == Status::Stopped {
             return Ok(true);
         }
@@ -195,8 +211,14 @@ pub(crate) fn walk(
     Ok(false)
 }
 
-fn solve(problem: &Problem, settings: &Settings, start: Option<&Point>, listener: &mut Listener) -> Result<Fit> {
-    let mut run = Run::new(problem, settings.clone()).observe(listener);
+fn solve(
+    problem: &Problem,
+    settings: &Settings,
+    start: Option<&Point>,
+    carry: &mut Option<Carry>,
+    listener: &mut Listener,
+) -> Result<Fit> {
+    let mut run = Run::new(problem, settings.clone()).observe(listener).carry(carry);
     if let Some(start) = start {
         run = run.start(start);
     }
@@ -279,7 +301,7 @@ pub fn at_most(
     let mut tried = 0;
     let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<(Found, bool)> {
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, start, &mut listener)?;
+        let fit = solve(&problem, settings, start, &mut None, &mut listener)?;
         tried += 1;
         Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
     };

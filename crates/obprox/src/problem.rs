@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Dataset, Matrix, Scaling, standardise};
 use crate::loss::{Loss, Task};
 use crate::pass;
-use crate::penalty::Regularization;
+use crate::penalty::{Penalty, Regularization};
 use crate::{Error, Result};
 
 /// How λ is given.
@@ -60,7 +60,7 @@ impl Default for Terms {
 /// Weights of the classes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClassWeights {
-    /// Every class counts the same in all: N / (classes · rows of the class).
+    /// Every class counts the same in all: N / (classes · rows of the class), rows counting as much as their weights.
     Balanced,
     /// (label, weight) pairs; labels not named have weight 1.
     Given(Vec<(f64, f64)>),
@@ -74,12 +74,17 @@ pub struct Problem {
     labels: Arc<[f64]>,
     names: Option<Arc<[String]>>,
     row_weights: Option<Arc<[f64]>>,
+    total_weight: f64,
     loss: Arc<dyn Loss>,
     regularization: Regularization,
     intercept: bool,
     scaling: Option<Arc<Scaling>>,
     lambda_max: f64,
     least_scale: f64,
+    /// The features that are worked on, one after the other, where they were taken out of the rows.
+    columns: Option<Arc<Matrix>>,
+    /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
+    left_out: usize,
 }
 
 impl Problem {
@@ -102,13 +107,10 @@ impl Problem {
             let message = format!("{n_cols} columns need {gigabytes:.0} GB of memory: is an index in the data wrong?");
             return Err(Error::Data(message));
         }
-        if !(terms.l2.is_finite() && terms.l2 >= 0.0) {
-            return Err(Error::parameter("l2", format!("{} must be a finite number, not negative", terms.l2)));
-        }
         let weights = terms.feature_weights.as_deref();
         check_weights("feature weights", weights, n_cols, "features")?;
         let (targets, labels) = encode(&data.targets, loss.as_ref())?;
-        let row_weights = row_weights(terms, &data.targets, &labels)?;
+        let (row_weights, total_weight) = row_weights(terms, &data.targets, &labels)?;
         let (matrix, scaling) = if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
             (matrix, Some(Arc::new(scaling)))
@@ -121,15 +123,18 @@ impl Problem {
             labels: labels.into(),
             names: data.names.map(Into::into),
             row_weights: row_weights.map(Into::into),
+            total_weight,
             loss,
-            regularization: Regularization { l1: 0.0, l2: terms.l2, weights: weights.map(Into::into) },
+            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into) },
             intercept: terms.intercept,
             scaling,
             lambda_max: 0.0,
             least_scale: 0.0,
+            columns: None,
+            left_out: 0,
         };
         (problem.lambda_max, problem.least_scale) = pass::at_zero(&problem);
-        problem.with_lambda(terms.lambda)
+        problem.with_lambda(terms.lambda)?.with_l2(terms.l2)
     }
 
     /// The same problem at another λ; the data is shared.
@@ -143,6 +148,15 @@ impl Problem {
             return Err(Error::parameter("lambda", format!("{value} must be a finite number, not negative")));
         }
         self.regularization.l1 = value;
+        Ok(self)
+    }
+
+    /// The same problem at another λ₂; the data is shared.
+    pub fn with_l2(mut self, l2: f64) -> Result<Self> {
+        if !(l2.is_finite() && l2 >= 0.0) {
+            return Err(Error::parameter("l2", format!("{l2} must be a finite number, not negative")));
+        }
+        self.regularization.l2 = l2;
         Ok(self)
     }
 
@@ -160,9 +174,35 @@ impl Problem {
         }
         let scale = self.n_rows() as f64 / total;
         weights.iter_mut().for_each(|weight| *weight *= scale);
-        let mut rest = Self { row_weights: Some(weights.into()), ..self.clone() };
+        let total_weight = self.total_weight / scale;
+        let mut rest = Self { row_weights: Some(weights.into()), total_weight, ..self.clone() };
         (rest.lambda_max, rest.least_scale) = pass::at_zero(&rest);
         Ok(rest)
+    }
+
+    /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
+    /// the same optimum where the others are 0 there. Names, scaling and rows stay with the whole problem.
+    pub(crate) fn by_columns(&self, features: Option<&[u32]>) -> Self {
+        let regularization = match features {
+            Some(features) => self.regularization.keep(features),
+            None => self.regularization.clone(),
+        };
+        Self {
+            columns: Some(Arc::new(self.matrix.transposed(features))),
+            left_out: features.map_or(0, |features| self.n_features() - features.len()),
+            regularization,
+            ..self.clone()
+        }
+    }
+
+    /// The features one after the other, where they were taken out of the rows.
+    pub(crate) fn columns(&self) -> Option<&Matrix> {
+        self.columns.as_deref()
+    }
+
+    /// Weights and intercepts, those of features that were left out included.
+    pub(crate) fn n_coordinates(&self) -> usize {
+        (self.n_features() + self.left_out + usize::from(self.intercept)) * self.outputs()
     }
 
     /// The rows.
@@ -194,6 +234,12 @@ impl Problem {
     /// The weights of the rows, where they are not all 1.
     pub fn row_weights(&self) -> Option<&[f64]> {
         self.row_weights.as_deref()
+    }
+
+    /// The sum of the rows' weights as they were given: N where there are none. 1/(C·this) is the λ of a C that weighs
+    /// the sum of the losses instead of the mean.
+    pub fn total_weight(&self) -> f64 {
+        self.total_weight
     }
 
     /// The loss.
@@ -238,7 +284,7 @@ impl Problem {
 
     /// n.
     pub fn n_features(&self) -> usize {
-        self.matrix.n_cols()
+        self.columns.as_ref().map_or(self.matrix.n_cols(), |columns| columns.n_rows())
     }
 
     /// Margins a row: 1, or the number of classes.
@@ -272,6 +318,14 @@ impl Point {
     pub(crate) fn nonzeros(&self) -> Vec<(u32, f64)> {
         let nonzero = self.weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
         nonzero.map(|(at, &weight)| (at as u32, weight)).collect()
+    }
+
+    /// Of several intercepts a softmax sees only the differences: of all that are the same to it, those with mean 0.
+    pub(crate) fn centre_intercepts(&mut self) {
+        if self.intercept.len() > 1 {
+            let mean = self.intercept.iter().sum::<f64>() / self.intercept.len() as f64;
+            self.intercept.iter_mut().for_each(|value| *value -= mean);
+        }
     }
 
     /// Whether every number is finite.
@@ -388,52 +442,72 @@ fn check_weights(name: &'static str, weights: Option<&[f64]>, expected: usize, o
     }
 }
 
-/// The rows' weights times their classes', scaled to mean 1; nothing where all are equal.
-fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<Option<Vec<f64>>> {
+/// The rows' weights times their classes', scaled to mean 1 (nothing where all are equal), and the sum they had.
+fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<(Option<Vec<f64>>, f64)> {
     check_weights("row weights", terms.row_weights.as_deref(), raw.len(), "rows")?;
     if terms.row_weights.is_none() && terms.class_weights.is_none() {
-        return Ok(None);
+        return Ok((None, raw.len() as f64));
     }
     let mut weights = terms.row_weights.clone().unwrap_or_else(|| vec![1.0; raw.len()]);
+    let class = |label: f64| labels.partition_point(|&known| known < label);
     if let Some(classes) = &terms.class_weights {
-        if labels.is_empty() {
-            return Err(Error::parameter("class weights", "this loss has no classes"));
-        }
-        let class = |label: f64| labels.partition_point(|&known| known < label);
-        let mut of_class = vec![1.0; labels.len()];
-        match classes {
-            ClassWeights::Balanced => {
-                let mut count = vec![0.0; labels.len()];
-                raw.iter().for_each(|&label| count[class(label)] += 1.0);
-                for (weight, count) in of_class.iter_mut().zip(&count) {
-                    *weight = raw.len() as f64 / (labels.len() as f64 * count);
-                }
-            }
-            ClassWeights::Given(pairs) => {
-                for &(label, weight) in pairs {
-                    if !(weight.is_finite() && weight >= 0.0) {
-                        let message = format!("{weight} for class {label}; weights are finite and not negative");
-                        return Err(Error::parameter("class weights", message));
-                    }
-                    if labels.get(class(label)) != Some(&label) {
-                        let message = format!("there is no class {label}; the classes are {}", some(labels));
-                        return Err(Error::parameter("class weights", message));
-                    }
-                    of_class[class(label)] = weight;
-                }
-            }
-        }
+        let of_class = class_weights(classes, &weights, raw, labels)?;
         for (weight, &label) in weights.iter_mut().zip(raw) {
             *weight *= of_class[class(label)];
         }
     }
     let total: f64 = weights.iter().sum();
-    if total <= 0.0 || !total.is_finite() {
-        return Err(Error::parameter("row weights", format!("they sum to {total}; some row must count")));
+    if total <= 0.0 {
+        return Err(Error::parameter("row weights", "every weight is zero; some row must count"));
+    }
+    if !total.is_finite() {
+        return Err(Error::parameter("row weights", format!("their sum is {total}; make them smaller")));
+    }
+    // A class without weight would have its intercept at minus infinity.
+    let mut counts = vec![labels.is_empty(); labels.len()];
+    for (&label, _) in raw.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
+        counts.get_mut(class(label)).into_iter().for_each(|counts| *counts = true);
+    }
+    if let Some(without) = counts.iter().position(|counts| !counts) {
+        let message = format!("every row of the class {} has weight 0; each class must count", labels[without]);
+        return Err(Error::parameter("row weights", message));
     }
     let scale = raw.len() as f64 / total;
     weights.iter_mut().for_each(|weight| *weight *= scale);
-    Ok(weights.iter().any(|&weight| weight != 1.0).then_some(weights))
+    Ok((weights.iter().any(|&weight| weight != 1.0).then_some(weights), total))
+}
+
+/// The weight of each class.
+fn class_weights(classes: &ClassWeights, row_weights: &[f64], raw: &[f64], labels: &[f64]) -> Result<Vec<f64>> {
+    if labels.is_empty() {
+        return Err(Error::parameter("class weights", "this loss has no classes"));
+    }
+    let class = |label: f64| labels.partition_point(|&known| known < label);
+    let mut of_class = vec![1.0; labels.len()];
+    match classes {
+        ClassWeights::Balanced => {
+            let mut sums = vec![0.0; labels.len()];
+            raw.iter().zip(row_weights).for_each(|(&label, weight)| sums[class(label)] += weight);
+            let total: f64 = row_weights.iter().sum();
+            for (weight, sum) in of_class.iter_mut().zip(sums).filter(|(_, sum)| *sum > 0.0) {
+                *weight = total / (labels.len() as f64 * sum);
+            }
+        }
+        ClassWeights::Given(pairs) => {
+            for &(label, weight) in pairs {
+                if !(weight.is_finite() && weight >= 0.0) {
+                    let message = format!("{weight} for class {label}; weights are finite and not negative");
+                    return Err(Error::parameter("class weights", message));
+                }
+                if labels.get(class(label)) != Some(&label) {
+                    let message = format!("there is no class {label}; the classes are {}", some(labels));
+                    return Err(Error::parameter("class weights", message));
+                }
+                of_class[class(label)] = weight;
+            }
+        }
+    }
+    Ok(of_class)
 }
 
 #[cfg(test)]

@@ -96,8 +96,13 @@ impl Solver for Stochastic<'_> {
             if !finite {
                 return Ended::NotFinite;
             }
-            let progress =
-                Progress { epoch: self.epoch + 1, step: self.clock.steps_in_epoch, steps: batches, phase: self.phase };
+            let progress = Progress {
+                epoch: self.epoch + 1,
+                step: self.clock.steps_in_epoch,
+                steps: batches,
+                phase: self.phase,
+                stage: None,
+            };
             if tell(progress) == Control::Stop && self.clock.steps_in_epoch < batches {
                 return Ended::Stopped;
             }
@@ -117,7 +122,7 @@ impl Solver for Stochastic<'_> {
     }
 
     fn standing(&self) -> Standing {
-        Standing { iterations: self.clock.steps, phase: self.phase, step_size: self.clock.step_size }
+        Standing { iterations: self.clock.steps, phase: self.phase, step_size: self.clock.step_size, round: None }
     }
 
     fn measured(&mut self, certificate: &Certificate, score: Option<f64>) {

@@ -94,16 +94,32 @@ fn the_value_is_its_formula() {
 }
 
 #[test]
-fn a_batch_of_gradients_is_its_rows() {
+fn many_rows_at_once_are_the_rows() {
     let rng = &mut ChaCha8Rng::seed_from_u64(2);
     for kind in LOSSES {
         let loss = kind.build(CLASSES);
         let targets: Vec<f64> = (0..9).map(|_| target(loss.task(), rng)).collect();
         let margins: Vec<f64> = (0..9 * loss.outputs()).map(|_| rng.random_range(-3.0..3.0)).collect();
-        let mut together = vec![f64::NAN; margins.len()];
+        let (mut together, mut slopes) = (vec![f64::NAN; margins.len()], vec![f64::NAN; margins.len()]);
+        let mut curvatures = vec![f64::NAN; margins.len()];
         loss.gradients(&margins, &targets, &mut together);
-        let rows = margins.chunks_exact(loss.outputs()).zip(&targets);
-        assert_eq!(together, rows.flat_map(|(row, &target)| gradient(&loss, row, target)).collect::<Vec<_>>());
+        assert!(loss.expand(&margins, &targets, &mut slopes, &mut curvatures));
+        let mut sum = 0.0;
+        for (row, &target) in targets.iter().enumerate() {
+            let span = row * loss.outputs()..(row + 1) * loss.outputs();
+            let margins = &margins[span.clone()];
+            let (alone, mut curvature) = (gradient(&loss, margins, target), vec![0.0; margins.len()]);
+            loss.curvature(margins, target, &mut curvature);
+            for (output, at) in span.enumerate() {
+                assert!(common::close(alone[output], together[at], 1e-14), "{kind:?}");
+                assert!(common::close(alone[output], slopes[at], 1e-14), "{kind:?}");
+                assert!(common::close(curvature[output], curvatures[at], 1e-14), "{kind:?}");
+                let range = loss.slope_range(target).unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                assert!((range.0..=range.1).contains(&alone[output]), "{kind:?}: {} and {range:?}", alone[output]);
+            }
+            sum += loss.value(margins, target);
+        }
+        assert!(common::close(sum, loss.total(&margins, &targets), 1e-14), "{kind:?}");
     }
 }
 

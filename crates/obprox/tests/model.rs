@@ -335,6 +335,22 @@ fn class_weights_are_row_weights_by_class() {
     };
     same(&both, &problem(product));
 
+    // Balanced: every class weighs the same in all, whatever its rows weigh.
+    let row_weights: Vec<f64> = (0..90).map(|row| f64::from(row % 5)).collect();
+    let total = row_weights.iter().sum();
+    let terms =
+        Terms { class_weights: Some(ClassWeights::Balanced), row_weights: Some(row_weights), ..Terms::default() };
+    let balanced = problem(terms);
+    assert!(close(balanced.total_weight(), total, 1e-12));
+    for class in [0.0, 1.0, 2.0] {
+        let of_class = (0..90).filter(|&row| data.targets[row] == class).map(|row| balanced.row_weight(row));
+        assert!(close(of_class.sum(), 30.0, 1e-12));
+    }
+    let without: Vec<f64> = data.targets.iter().map(|&target| if target == 1.0 { 0.0 } else { 1.0 }).collect();
+    let terms = Terms { row_weights: Some(without), ..Terms::default() };
+    let said = Problem::new(data.clone(), LossKind::Softmax.build(3), &terms).unwrap_err().to_string();
+    assert!(said.contains("every row of the class 1 has weight 0"), "{said}");
+
     let refused = |class_weights, loss: LossKind| {
         let terms = Terms { class_weights: Some(class_weights), ..Terms::default() };
         Problem::new(data.clone(), loss.build(3), &terms).unwrap_err().to_string()

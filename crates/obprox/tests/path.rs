@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use obprox::cv::{Rule, choose};
+use obprox::cv::{Rule, Split, choose};
 use obprox::data::{Dataset, Matrix};
 use obprox::loss::LossKind;
 use obprox::path::at_most;
@@ -393,4 +393,69 @@ fn a_stopped_validation_says_so() {
     let settings = Settings { tolerance: 0.0, epochs: 3, ..Settings::default() };
     let validated = CrossValidation::new(&problem).settings(settings).lambdas(tenth()).watch(&watch).run().unwrap();
     assert!(validated.stopped && validated.scores.len() < 10);
+}
+
+#[test]
+fn splits_of_the_caller_are_folds_too() {
+    let (_, problem) = problems().swap_remove(0);
+    let dealt = CrossValidation::new(&problem).folds(3).lambdas(tenth()).run().unwrap();
+    let of = |held: bool, number: u32| {
+        (0..200).filter(|&row| (dealt.fold[row as usize] == number) == held).collect::<Vec<u32>>()
+    };
+    let splits: Vec<Split> = (0..3).map(|number| Split { train: of(false, number), test: of(true, number) }).collect();
+    let visits = AtomicUsize::new(0);
+    let visit = |_: usize, _: usize, fit: &Fit| {
+        visits.fetch_add(fit.certificate.nnz, Ordering::Relaxed);
+    };
+    let cv = CrossValidation::new(&problem).splits(splits.clone()).lambdas(tenth()).visit(&visit);
+    let given = cv.run().unwrap();
+    assert_eq!(given.scores, dealt.scores);
+    assert!(given.fold.is_empty());
+    let nnz: usize = given.scores.iter().flat_map(|scores| &scores.folds).map(|fold| fold.nnz).sum();
+    assert_eq!(visits.into_inner(), nnz, "every fit was handed over");
+
+    // A row that counts twice in the scores, and one that does not count.
+    let mut weights = vec![1.0; 200];
+    (weights[0], weights[1]) = (2.0, 0.0);
+    let twice = |test: Vec<u32>| test.into_iter().flat_map(|row| vec![row; weights[row as usize] as usize]).collect();
+    let doubled = splits.iter().map(|split| Split { test: twice(split.test.clone()), ..split.clone() }).collect();
+    let run = |cv: CrossValidation| cv.lambdas(tenth()).run().unwrap().scores;
+    let weighted = run(CrossValidation::new(&problem).splits(splits.clone()).score_weights(weights.clone()));
+    for (a, b) in weighted.iter().zip(run(CrossValidation::new(&problem).splits(doubled))) {
+        assert!((a.mean - b.mean).abs() < 1e-14 && (a.score.unwrap() - b.score.unwrap()).abs() < 1e-14);
+    }
+
+    let refused = |split: Split| CrossValidation::new(&problem).splits(vec![split]).run().unwrap_err().to_string();
+    assert!(refused(Split { train: vec![0, 1], test: vec![] }).contains("no row to score on"));
+    assert!(refused(Split { train: vec![0, 200], test: vec![1] }).contains("not below 200"));
+    assert!(refused(Split { train: vec![5, 5], test: vec![1] }).contains("twice"));
+    assert!(refused(Split { train: vec![5], test: vec![1] }).contains("no row to learn the label"));
+}
+
+#[test]
+fn pairs_move_both_penalties() {
+    let (_, problem) = problems().swap_remove(2);
+    let pairs = vec![(0.1, 0.2), (0.01, 0.02), (0.0, 0.05)];
+    let path = Path::new(&problem).lambdas(Lambdas::Pairs(pairs.clone())).run().unwrap();
+    for (step, (lambda, l2)) in path.steps.iter().zip(pairs) {
+        let alone = problem.clone().with_lambda(Lambda::Value(lambda)).unwrap().with_l2(l2).unwrap().fit().unwrap();
+        assert_eq!((step.lambda, step.model.lambda, step.model.l2), (lambda, lambda, l2));
+        assert!((step.certificate.objective - alone.certificate.objective).abs() < 1e-6);
+    }
+    assert!(Path::new(&problem).lambdas(Lambdas::Pairs(vec![])).run().is_err());
+    assert!(Path::new(&problem).lambdas(Lambdas::Pairs(vec![(0.1, -1.0)])).run().is_err());
+}
+
+#[test]
+fn lambda_over_the_total_weight_is_larger_in_a_fold() {
+    let (_, problem) = problems().swap_remove(0);
+    assert_eq!(problem.total_weight(), 200.0);
+    let split = Split { train: (0..150).collect(), test: (150..200).collect() };
+    let found = std::sync::Mutex::new(Vec::new());
+    let visit = |_: usize, _: usize, fit: &Fit| found.lock().unwrap().push(fit.model.lambda);
+    let lambdas = Lambdas::Pairs(vec![(0.03, 0.0)]);
+    let cv = CrossValidation::new(&problem).splits(vec![split]).lambdas(lambdas).over_total().visit(&visit);
+    let validated = cv.run().unwrap();
+    assert_eq!(validated.scores[0].lambda, 0.03, "the one of all rows");
+    assert!((found.into_inner().unwrap()[0] - 0.04).abs() < 1e-15);
 }

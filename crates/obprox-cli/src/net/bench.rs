@@ -112,7 +112,7 @@ impl Bench {
 
     fn engine(&self, model: &Model, kernels: Kernels) -> Result<Engine, Failure> {
         let side = usize::from(self.size);
-        Ok(Engine::new(model, kernels, [side, side]).map_err(Failure::about("--size"))?)
+        Engine::new(model, kernels, [side, side]).map_err(Failure::about("--size"))
     }
 
     /// The shortest time of each engine for a batch, in seconds.

@@ -68,6 +68,8 @@ struct EpochEvent {
     phase: obprox::switch::Phase,
     step_size: f64,
     #[serde(flatten)]
+    round: Option<obprox::Round>,
+    #[serde(flatten)]
     figures: Figures,
     score: Option<f64>,
     seconds: f64,
@@ -174,6 +176,7 @@ impl Log {
             iterations: record.iterations,
             phase: record.phase,
             step_size: record.step_size,
+            round: record.round,
             figures: record.certificate.as_ref().map(Figures::from).unwrap_or_default(),
             score: record.score,
             seconds: record.seconds,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use obprox::switch::Phase;
-use obprox::{Control, EpochRecord, Fit, Observer, Progress, Start};
+use obprox::{Control, EpochRecord, Fit, Observer, Progress, Stage, Start};
 
 use crate::show::{percent, significant};
 
@@ -79,7 +79,8 @@ impl Observer for Bar {
                 self.bar.reset_eta();
             }
             self.bar.set_position(done);
-            let (epoch, epochs, phase) = (progress.epoch, self.epochs, word(progress.phase));
+            let (epoch, epochs) = (progress.epoch, self.epochs);
+            let phase = progress.stage.map_or_else(|| word(progress.phase), Stage::name);
             self.bar.set_message(format!("{epoch}/{epochs} {phase}{}", self.figures));
         }
         Control::Continue

@@ -15,7 +15,7 @@ use obprox::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::graph::Graph;
-pub(crate) use recognise::plain_name;
+pub use recognise::plain_name;
 
 /// A family of networks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ const BATCH_COUNTER: &str = ".num_batches_tracked";
 /// Other names in use for parts of ResNet18.
 const RESNET_ALIASES: [(&str, &str); 2] = [(".shortcut.", ".downsample."), ("linear.", "fc.")];
 
-/// The name of a parameter without its wrappers; `None` where the parameter is of no use.
-pub(crate) fn plain_name(name: &str) -> Option<&str> {
+/// The name of a parameter without its wrappers; `None` where the parameter is of no use after training.
+pub fn plain_name(name: &str) -> Option<&str> {
     let mut name = name;
     while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| name.strip_prefix(wrapper)) {
         name = rest;
@@ -48,6 +48,13 @@ impl Architecture {
         Ok(architecture)
     }
 
+    /// The name that a parameter has here which PyTorch may know under another; `None` where it is of no use after
+    /// training.
+    pub fn parameter_name(&self, name: &str) -> Option<String> {
+        let name = plain_name(name)?;
+        Some(if self.kind == Kind::ResNet18 { without_aliases(name) } else { name.to_owned() })
+    }
+
     /// That the parameters are exactly those of the network.
     pub fn check(&self, weights: &Weights) -> Result<()> {
         let parameters = self.graph().parameters();
@@ -71,13 +78,17 @@ impl Architecture {
 }
 
 fn rename_aliases(weights: &mut Weights) {
-    for (alias, name) in RESNET_ALIASES {
-        let found: Vec<String> =
-            weights.names().filter(|found| format!(".{found}").contains(alias)).map(str::to_owned).collect();
-        for found in found {
-            if let Some(tensor) = weights.remove(&found) {
-                weights.insert(found.replace(alias, name), tensor);
-            }
+    let names: Vec<String> = weights.names().map(str::to_owned).collect();
+    for found in names {
+        let name = without_aliases(&found);
+        if name != found
+            && let Some(tensor) = weights.remove(&found)
+        {
+            weights.insert(name, tensor);
         }
     }
+}
+
+fn without_aliases(name: &str) -> String {
+    RESNET_ALIASES.iter().fold(name.to_owned(), |name, (alias, ours)| name.replace(alias, ours))
 }

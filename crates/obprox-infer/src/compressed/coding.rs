@@ -78,7 +78,7 @@ pub fn decode(coding: Coding, bytes: &[u8], len: usize, nonzeros: usize) -> Resu
         }
         Coding::Bitmap => {
             let set: usize = positions.iter().map(|byte| byte.count_ones() as usize).sum();
-            let past_end = len % 8 != 0 && positions.last().is_some_and(|last| last >> (len % 8) != 0);
+            let past_end = !len.is_multiple_of(8) && positions.last().is_some_and(|last| last >> (len % 8) != 0);
             if positions.len() != len.div_ceil(8) || set != nonzeros || past_end {
                 return Err(WRONG_POSITIONS);
             }

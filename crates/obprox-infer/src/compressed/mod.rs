@@ -33,7 +33,9 @@ const UNFOLDED_RATIO: u64 = 1000;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
-    architecture: Architecture,
+    /// Missing where the tensors are of a network that only its maker can run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    architecture: Option<Architecture>,
     #[serde(flatten)]
     training: Training,
     tensors: Vec<Entry>,
@@ -74,34 +76,21 @@ impl Model {
 
     /// The same from the bytes of such a file.
     pub fn from_compressed(bytes: &[u8]) -> Result<Self> {
-        let (header, mut body) = open(bytes).map_err(|flaw| Error::Data(format!("{flaw}: {AGAIN}")))?;
-        let architecture = header.architecture.checked()?;
-        let asked: HashMap<String, Vec<usize>> =
+        let (header, body) = open(bytes)?;
+        let Some(architecture) = header.architecture else {
+            return Err(Error::Data("holds a network that only its maker can run: it names no architecture".into()));
+        };
+        let architecture = architecture.checked()?;
+        let mut asked: HashMap<String, Vec<usize>> =
             architecture.graph().parameters().into_iter().map(|parameter| (parameter.name, parameter.shape)).collect();
-        let size = asked.values().try_fold(0u64, |sum, shape| sum.checked_add(4 * element_count(shape)? as u64));
-        let most = UNFOLDED_BYTES.max((bytes.len() as u64).saturating_mul(UNFOLDED_RATIO));
-        if size.is_none_or(|size| size > most) {
+        if !unfolds_to_a_fair_size(asked.values(), bytes) {
             return Err(Error::Data(format!("is too small a file for {architecture}: {AGAIN}")));
         }
-        let mut weights = Weights::new();
-        for entry in header.tensors {
-            let Entry { name, shape, coding, nonzeros, bytes } = entry;
-            let wrong = |flaw: Flaw| Error::Data(format!("{name} {flaw}: {AGAIN}"));
-            // Before anything is allocated for it: it must be a tensor of the network, whose size was checked above.
-            if asked.get(&name) != Some(&shape) || weights.get(&name).is_some() {
-                return Err(wrong("is not a parameter of the network, or not of its shape"));
-            }
-            let (encoded, rest) =
-                body.split_at_checked(bytes).ok_or_else(|| wrong("ends beyond the end of the file"))?;
-            body = rest;
-            let len = element_count(&shape).ok_or_else(|| wrong("is too large"))?;
-            let values = coding::decode(coding, encoded, len, nonzeros).map_err(wrong)?;
-            weights.insert(name, Tensor::new(shape, values)?);
-        }
-        match body.is_empty() {
-            true => Self::new(architecture, weights, header.training),
-            false => Err(Error::Data(format!("goes on after its last tensor: {AGAIN}"))),
-        }
+        let weights = unfold(header.tensors, body, |name, shape| match asked.remove(name).as_ref() == Some(shape) {
+            true => Ok(()),
+            false => Err("is not a parameter of the network, or not of its shape"),
+        })?;
+        Self::new(architecture, weights, header.training)
     }
 
     /// Writes a compressed network, whole or not at all; its size in bytes.
@@ -113,35 +102,24 @@ impl Model {
 
     /// The bytes of such a file.
     pub fn to_compressed(&self) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
-        let mut tensors = Vec::new();
-        for (name, tensor) in self.weights().iter() {
-            let (coding, bytes) = coding::encode(tensor.data());
-            tensors.push(Entry {
-                name: name.to_owned(),
-                shape: tensor.shape().to_vec(),
-                coding,
-                nonzeros: coding::count_nonzeros(tensor.data()),
-                bytes: bytes.len(),
-            });
-            body.extend(bytes);
+        fold(Some(self.architecture()), self.training(), self.weights())
+    }
+}
+
+/// Tensors of any network: what PyTorch trained and only PyTorch can run is stored and loaded all the same.
+impl Weights {
+    /// The tensors of a compressed network, whatever its architecture.
+    pub fn from_compressed(bytes: &[u8]) -> Result<Self> {
+        let (header, body) = open(bytes)?;
+        if !unfolds_to_a_fair_size(header.tensors.iter().map(|entry| &entry.shape), bytes) {
+            return Err(Error::Data(format!("is too small a file for what it says it holds: {AGAIN}")));
         }
-        let header = Header { architecture: self.architecture(), training: self.training().clone(), tensors };
-        let header = serde_json::to_vec(&header).map_err(|error| Error::Data(error.to_string()))?;
-        let header_len = u32::try_from(header.len()).map_err(|_| Error::Data("has too long a header".into()))?;
-        let mut check = crc32fast::Hasher::new();
-        check.update(&header);
-        check.update(&body);
-        let mut file = Vec::with_capacity(PREFIX + header.len() + body.len());
-        file.extend_from_slice(MAGIC);
-        file.extend_from_slice(&VERSION.to_le_bytes());
-        file.extend_from_slice(&header_len.to_le_bytes());
-        file.extend_from_slice(&((PREFIX + header.len() + body.len()) as u64).to_le_bytes());
-        file.extend_from_slice(&check.finalize().to_le_bytes());
-        file.extend_from_slice(&[0; 4]);
-        file.extend(header);
-        file.extend(body);
-        Ok(file)
+        unfold(header.tensors, body, |_, _| Ok(()))
+    }
+
+    /// The bytes of a compressed file that names no architecture.
+    pub fn to_compressed(&self) -> Result<Vec<u8>> {
+        fold(None, &Training::default(), self)
     }
 }
 
@@ -167,8 +145,81 @@ impl Model {
 
 const AGAIN: &str = "get the file again, or compress the network again";
 
+/// Whether tensors of these shapes may come out of these bytes.
+fn unfolds_to_a_fair_size<'a>(mut shapes: impl Iterator<Item = &'a Vec<usize>>, bytes: &[u8]) -> bool {
+    let size = shapes.try_fold(0u64, |sum, shape| {
+        let values = u64::try_from(element_count(shape)?).ok()?;
+        sum.checked_add(values.checked_mul(4)?)
+    });
+    size.is_some_and(|size| size <= UNFOLDED_BYTES.max((bytes.len() as u64).saturating_mul(UNFOLDED_RATIO)))
+}
+
+/// Entries and their bytes → tensors. Nothing is allocated for an entry before `check` has seen its name and shape; the
+/// sizes of all together were checked before.
+fn unfold(
+    entries: Vec<Entry>,
+    mut body: &[u8],
+    mut check: impl FnMut(&str, &Vec<usize>) -> std::result::Result<(), Flaw>,
+) -> Result<Weights> {
+    let mut weights = Weights::new();
+    for entry in entries {
+        let Entry { name, shape, coding, nonzeros, bytes } = entry;
+        let wrong = |flaw: Flaw| Error::Data(format!("{name} {flaw}: {AGAIN}"));
+        check(&name, &shape).map_err(wrong)?;
+        if weights.get(&name).is_some() {
+            return Err(wrong("is there twice"));
+        }
+        let (encoded, rest) = body.split_at_checked(bytes).ok_or_else(|| wrong("ends beyond the end of the file"))?;
+        body = rest;
+        let len = element_count(&shape).ok_or_else(|| wrong("is too large"))?;
+        let values = coding::decode(coding, encoded, len, nonzeros).map_err(wrong)?;
+        weights.insert(name, Tensor::new(shape, values)?);
+    }
+    match body.is_empty() {
+        true => Ok(weights),
+        false => Err(Error::Data(format!("goes on after its last tensor: {AGAIN}"))),
+    }
+}
+
+/// Tensors → the bytes of a file.
+fn fold(architecture: Option<Architecture>, training: &Training, weights: &Weights) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    let mut tensors = Vec::new();
+    for (name, tensor) in weights.iter() {
+        let (coding, bytes) = coding::encode(tensor.data());
+        tensors.push(Entry {
+            name: name.to_owned(),
+            shape: tensor.shape().to_vec(),
+            coding,
+            nonzeros: coding::count_nonzeros(tensor.data()),
+            bytes: bytes.len(),
+        });
+        body.extend(bytes);
+    }
+    let header = Header { architecture, training: training.clone(), tensors };
+    let header = serde_json::to_vec(&header).map_err(|error| Error::Data(error.to_string()))?;
+    let header_len = u32::try_from(header.len()).map_err(|_| Error::Data("has too long a header".into()))?;
+    let mut check = crc32fast::Hasher::new();
+    check.update(&header);
+    check.update(&body);
+    let mut file = Vec::with_capacity(PREFIX + header.len() + body.len());
+    file.extend_from_slice(MAGIC);
+    file.extend_from_slice(&VERSION.to_le_bytes());
+    file.extend_from_slice(&header_len.to_le_bytes());
+    file.extend_from_slice(&((PREFIX + header.len() + body.len()) as u64).to_le_bytes());
+    file.extend_from_slice(&check.finalize().to_le_bytes());
+    file.extend_from_slice(&[0; 4]);
+    file.extend(header);
+    file.extend(body);
+    Ok(file)
+}
+
 /// The header and what follows it, once the file is known to be whole.
-fn open(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Flaw> {
+fn open(bytes: &[u8]) -> Result<(Header, &[u8])> {
+    open_sound(bytes).map_err(|flaw| Error::Data(format!("{flaw}: {AGAIN}")))
+}
+
+fn open_sound(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Flaw> {
     let (prefix, rest) = bytes.split_first_chunk::<PREFIX>().ok_or("is too short for a compressed network")?;
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| prefix[at + byte]));
     let length = u64::from_le_bytes(std::array::from_fn(|byte| prefix[16 + byte]));

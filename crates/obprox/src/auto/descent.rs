@@ -3,7 +3,7 @@
 //! min over z: u·(z − x) + ½ Σ hᵢ (dᵢ·(z − x))² + (λ₂/2)‖z‖² − (λ₂/2)‖x‖² + Σ λ_j|z_j|, with the damping on the diagonal.
 //! Of the Hessian only the products hᵢ·dᵢ·(z − x) are kept, one a row; a coordinate costs the entries of its column.
 
-use super::columns::Columns;
+use crate::data::Matrix;
 use crate::penalty::ElasticNet;
 use crate::penalty::shrink::shrink;
 
@@ -14,8 +14,8 @@ const LOOKS: usize = 8;
 
 /// What the model is made of; where there is an intercept it comes last in `terms`, `x` and `u`.
 pub(super) struct Descent<'a> {
-    pub columns: &'a Columns,
-    pub features: usize,
+    pub columns: &'a Matrix,
+    pub features: &'a [u32],
     pub terms: &'a [ElasticNet],
     pub curvatures: &'a [f64],
     pub damping: f64,
@@ -24,10 +24,9 @@ pub(super) struct Descent<'a> {
 impl Descent<'_> {
     /// The entries of a coordinate: a column, or a one for every row.
     fn for_each(&self, place: usize, mut visit: impl FnMut(usize, f64)) {
-        if place < self.features {
-            self.columns.for_each(place, visit);
-        } else {
-            (0..self.curvatures.len()).for_each(|row| visit(row, 1.0));
+        match self.features.get(place) {
+            Some(&feature) => self.columns.for_each(feature as usize, visit),
+            None => (0..self.curvatures.len()).for_each(|row| visit(row, 1.0)),
         }
     }
 

@@ -4,7 +4,7 @@
 //! sees only its own block and crawls where λ is small; the whole H does not.
 
 use super::Auto;
-use super::columns::RowLists;
+use super::lists::RowLists;
 use super::quadratic::Quadratic;
 use super::search::search;
 use crate::pass;
@@ -16,20 +16,22 @@ const LARGEST: usize = 600;
 impl Auto<'_> {
     /// Whether the working set is small enough, and the loss has what it takes.
     pub(super) fn can_step_jointly(&self) -> bool {
-        let outputs = self.problem.outputs();
-        let size = (self.set.features.len() + usize::from(self.problem.has_intercept())) * outputs;
+        let outputs = self.problem().outputs();
+        let size = (self.set.features.len() + usize::from(self.problem().has_intercept())) * outputs;
         let mut hessian = vec![0.0; outputs * outputs];
         outputs > 1
             && size <= LARGEST
-            && self.problem.loss().hessian(&vec![0.0; outputs], self.problem.targets()[0], &mut hessian)
+            && self.problem().loss().hessian(&vec![0.0; outputs], self.problem().targets()[0], &mut hessian)
     }
 
     /// Proximal Newton steps on the working set until its violation has fallen enough; whether anything moved.
     pub(super) fn polish_jointly(&mut self, steps: usize, enough: f64) -> bool {
-        let (problem, outputs) = (self.problem, self.problem.outputs());
+        let problem = std::sync::Arc::clone(&self.reduced.problem);
+        let (problem, outputs) = (&*problem, problem.outputs());
         let set = std::sync::Arc::clone(&self.set);
         let (n_rows, n_features) = (problem.n_rows(), set.features.len());
-        let lists = RowLists::of(&set.columns, &(0..n_features).collect::<Vec<_>>(), n_rows);
+        let columns = problem.columns().expect("a reduced problem has its columns");
+        let lists = RowLists::of(columns, &set.features);
         let width = n_features + usize::from(problem.has_intercept());
         // Output k of place j is coordinate k·width + j; the intercept comes last.
         let terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -54,7 +56,9 @@ impl Auto<'_> {
             for k in 0..outputs {
                 for place in 0..n_features {
                     let sum = &mut u[k * width + place];
-                    set.columns.for_each(place, |row, value| *sum += value * weight(row) * slopes[row * outputs + k]);
+                    columns.for_each(set.features[place] as usize, |row, value| {
+                        *sum += value * weight(row) * slopes[row * outputs + k]
+                    });
                 }
                 if problem.has_intercept() {
                     u[k * width + n_features] = (0..n_rows).map(|row| weight(row) * slopes[row * outputs + k]).sum();
@@ -66,9 +70,9 @@ impl Auto<'_> {
             }
 
             // ---- the model and its minimum -----------------------------------------------------------------------
-            let model = Quadratic { size: x.len(), hessian: self.joint_hessian(&lists, width, term), l1: l1.clone() };
+            let mut model = Quadratic::new(x.len(), self.joint_hessian(&lists, width, term).into());
             let (mut z, mut slope) = (x.clone(), u.clone());
-            model.solve(&mut z, &mut slope, 0.01 * (enough / violation).min(1.0));
+            model.solve(&l1, &mut z, &mut slope, 0.01 * (enough / violation).min(1.0));
 
             // ---- the step ----------------------------------------------------------------------------------------
             let mut shift = vec![0.0; n_rows * outputs];
@@ -79,7 +83,9 @@ impl Auto<'_> {
                 if at % width == n_features {
                     shift.iter_mut().skip(k).step_by(outputs).for_each(|shift| *shift += delta);
                 } else {
-                    set.columns.for_each(at % width, |row, value| shift[row * outputs + k] += value * delta);
+                    columns.for_each(set.features[at % width] as usize, |row, value| {
+                        shift[row * outputs + k] += value * delta
+                    });
                 }
             }
             if expected >= 0.0 || expected.is_nan() {
@@ -108,7 +114,7 @@ impl Auto<'_> {
 
     /// The whole Hessian, damped: a block for each pair of outputs.
     fn joint_hessian(&self, lists: &RowLists, width: usize, term: impl Fn(usize) -> ElasticNet) -> Vec<f64> {
-        let (problem, outputs) = (self.problem, self.problem.outputs());
+        let (problem, outputs) = (self.problem(), self.problem().outputs());
         let n_rows = problem.n_rows();
         let mut rows = vec![0.0; n_rows * outputs * outputs];
         for (row, out) in rows.chunks_exact_mut(outputs * outputs).enumerate() {

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use memmap2::Mmap;
-use rayon::prelude::*;
 
+use super::import::{RowsAre, rows_of, sound_offsets};
 use super::{Buffer, Csr, Dataset, Dense, Matrix, Value};
 use crate::output::write_whole;
 use crate::{Error, Result};
@@ -95,14 +95,7 @@ fn open(map: Mmap) -> std::result::Result<Dataset, Flaw> {
         Storage::DenseF32 => Matrix::Dense32(Dense::new(n_rows, n_cols, windows.cells(&header)?)),
         Storage::DenseF64 => Matrix::Dense64(Dense::new(n_rows, n_cols, windows.cells(&header)?)),
     };
-    let finite = match &matrix {
-        Matrix::Ones(_) => true,
-        Matrix::Sparse32(rows) => rows.values().par_iter().all(|value| value.is_finite()),
-        Matrix::Sparse64(rows) => rows.values().par_iter().all(|value| value.is_finite()),
-        Matrix::Dense32(rows) => rows.values().par_iter().all(|value| value.is_finite()),
-        Matrix::Dense64(rows) => rows.values().par_iter().all(|value| value.is_finite()),
-    };
-    if !finite || targets.iter().any(|target| target.is_infinite()) {
+    if matrix.first_not_finite().is_some() || targets.iter().any(|target| target.is_infinite()) {
         return Err("the cache holds a value that is not finite");
     }
     let names = windows.names(header.names_bytes, n_cols)?;
@@ -232,16 +225,10 @@ impl Windows<'_> {
     ) -> std::result::Result<Csr<V>, Flaw> {
         let offsets: Buffer<u64> = self.next(header.n_rows.checked_add(1).ok_or(TRUNCATED)?)?;
         let indices: Buffer<u32> = self.next(header.n_entries)?;
-        let rises = offsets.par_windows(2).all(|pair| pair[0] <= pair[1]);
-        if offsets[0] != 0 || offsets[header.n_rows] != header.n_entries as u64 || !rises {
+        if !sound_offsets(&offsets, header.n_entries) {
             return Err("the cache's row offsets are corrupt");
         }
-        let sound = offsets.par_windows(2).all(|pair| {
-            let row = &indices[pair[0] as usize..pair[1] as usize];
-            row.is_sorted_by(|left, right| left < right)
-                && row.last().is_none_or(|&last| (last as usize) < header.n_cols)
-        });
-        if !sound {
+        if rows_of(&offsets, &indices, header.n_cols) != RowsAre::Rising {
             return Err("the cache's column indices are corrupt");
         }
         Ok(Csr::new(header.n_cols, offsets, indices, values(self)?))

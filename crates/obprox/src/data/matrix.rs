@@ -11,10 +11,14 @@ use crate::prefetch::prefetch_range;
 pub trait Value: Copy + Send + Sync + 'static {
     /// An array of this type.
     type Array: Send + Sync + Clone + std::fmt::Debug;
+    /// What an entry takes in memory.
+    type Slot: Pod + Send + Sync;
     /// The entries of a range, as numbers: a slice for the compiler to walk without bounds checks.
     fn iter(array: &Self::Array, range: Range<usize>) -> impl Iterator<Item = f64>;
-    /// The entries at the given positions.
-    fn gather(array: &Self::Array, positions: impl Iterator<Item = usize>) -> Self::Array;
+    /// One entry, as it is stored.
+    fn slot(array: &Self::Array, position: usize) -> Self::Slot;
+    /// Entries as they are stored.
+    fn from_slots(slots: Buffer<Self::Slot>) -> Self::Array;
     /// Asks for the cache lines of a range.
     fn prefetch(array: &Self::Array, range: Range<usize>);
 }
@@ -25,12 +29,15 @@ pub struct One;
 
 impl Value for One {
     type Array = ();
+    type Slot = ();
 
     fn iter(_: &(), range: Range<usize>) -> impl Iterator<Item = f64> {
         range.map(|_| 1.0)
     }
 
-    fn gather(_: &(), _: impl Iterator<Item = usize>) {}
+    fn slot(_: &(), _: usize) {}
+
+    fn from_slots(_: Buffer<()>) {}
 
     fn prefetch(_: &(), _: Range<usize>) {}
 }
@@ -39,14 +46,20 @@ macro_rules! stored {
     ($($type:ty),*) => {$(
         impl Value for $type {
             type Array = Buffer<$type>;
+            type Slot = $type;
 
             #[inline]
             fn iter(array: &Buffer<$type>, range: Range<usize>) -> impl Iterator<Item = f64> {
                 array[range].iter().map(|&value| f64::from(value))
             }
 
-            fn gather(array: &Buffer<$type>, positions: impl Iterator<Item = usize>) -> Buffer<$type> {
-                positions.map(|position| array[position]).collect::<Vec<_>>().into()
+            #[inline]
+            fn slot(array: &Buffer<$type>, position: usize) -> $type {
+                array[position]
+            }
+
+            fn from_slots(slots: Buffer<$type>) -> Buffer<$type> {
+                slots
             }
 
             #[inline]
@@ -111,12 +124,12 @@ impl<V: Value> Csr<V> {
     }
 
     /// Row offsets, N + 1 of them.
-    pub fn offsets(&self) -> &[u64] {
+    pub fn offsets(&self) -> &Buffer<u64> {
         &self.offsets
     }
 
     /// Column indices, counted from 0.
-    pub fn indices(&self) -> &[u32] {
+    pub fn indices(&self) -> &Buffer<u32> {
         &self.indices
     }
 
@@ -180,8 +193,8 @@ impl<V: Value> Rows for Csr<V> {
             offsets.push(indices.len() as u64);
         }
         let stays = |&position: &usize| number[self.indices[position] as usize] != DROPPED;
-        let values = V::gather(&self.values, (0..self.indices.len()).filter(stays));
-        Self::new(columns.len(), offsets.into(), indices.into(), values)
+        let kept = (0..self.indices.len()).filter(stays).map(|position| V::slot(&self.values, position));
+        Self::new(columns.len(), offsets.into(), indices.into(), V::from_slots(kept.collect::<Vec<_>>().into()))
     }
 
     #[inline]
@@ -251,7 +264,8 @@ impl<V: Value> Rows for Dense<V> {
     fn keep_columns(&self, columns: &[u32]) -> Self {
         let positions =
             (0..self.n_rows).flat_map(|row| columns.iter().map(move |&column| row * self.n_cols + column as usize));
-        Self::new(self.n_rows, columns.len(), V::gather(&self.values, positions))
+        let kept = positions.map(|position| V::slot(&self.values, position));
+        Self::new(self.n_rows, columns.len(), V::from_slots(kept.collect::<Vec<_>>().into()))
     }
 
     #[inline]
@@ -380,9 +394,21 @@ impl Matrix {
         }
     }
 
+    /// Stored entries of a row.
+    pub(crate) fn row_len(&self, row: usize) -> usize {
+        with_rows!(self, |rows| rows.row_len(row))
+    }
+
     /// Calls `visit(column, value)` for each stored entry of a row.
+    #[inline]
     pub fn for_each(&self, row: usize, visit: impl FnMut(usize, f64)) {
         with_rows!(self, |rows| rows.for_each(row, visit));
+    }
+
+    /// The same, for the entries whose column lies in `columns`.
+    #[inline]
+    pub(crate) fn for_each_in(&self, row: usize, columns: Range<usize>, visit: impl FnMut(usize, f64)) {
+        with_rows!(self, |rows| rows.for_each_in(row, columns, visit));
     }
 
     /// Builds from rows given as (column, value) lists; columns must rise strictly. For small data and tests.

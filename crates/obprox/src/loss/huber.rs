@@ -50,6 +50,10 @@ impl ScalarLoss for Huber {
         Some(1.0)
     }
 
+    fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
+        Some((-self.delta, self.delta))
+    }
+
     fn conjugate(&self, dual: f64, target: f64) -> Option<f64> {
         Some(if dual.abs() <= self.delta { 0.5 * dual * dual + dual * target } else { f64::INFINITY })
     }

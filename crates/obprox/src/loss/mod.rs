@@ -13,13 +13,13 @@ mod squared_hinge;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use poisson::Poisson;
 pub use softmax::Softmax;
-pub(crate) use softmax::probabilities as softmax_probabilities;
 pub use squared::Squared;
 pub use squared_hinge::SquaredHinge;
 
@@ -66,9 +66,35 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn conjugate(&self, _dual: f64, _target: f64) -> Option<f64> {
         None
     }
+    /// The least and the greatest ℓ′ over all margins, where they are finite.
+    fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
+        None
+    }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
         None
+    }
+
+    /// ℓ′ of many rows.
+    fn derivatives(&self, margins: &[f64], targets: &[f64], derivatives: &mut [f64]) {
+        for ((derivative, &margin), &target) in derivatives.iter_mut().zip(margins).zip(targets) {
+            *derivative = self.derivative(margin, target);
+        }
+    }
+
+    /// ℓ′ and ℓ″ of many rows; false where there is no ℓ″.
+    fn expand(&self, margins: &[f64], targets: &[f64], slopes: &mut [f64], curvatures: &mut [f64]) -> bool {
+        let out = slopes.iter_mut().zip(curvatures);
+        for (((slope, curvature), &margin), &target) in out.zip(margins).zip(targets) {
+            let Some(second) = self.curvature(margin, target) else { return false };
+            (*slope, *curvature) = (self.derivative(margin, target), second);
+        }
+        true
+    }
+
+    /// Σ ℓ over many rows.
+    fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
+        margins.iter().zip(targets).map(|(&margin, &target)| self.value(margin, target)).sum()
     }
 }
 
@@ -97,6 +123,10 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// A bound on the largest eigenvalue of ∇²ℓ over all margins, where there is one.
     fn smoothness(&self) -> Option<f64>;
+    /// Bounds of every entry of ∇ℓ over all margins, where there are some.
+    fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
+        None
+    }
     /// ℓ*(u; y): infinite outside its domain, nothing where it is not known.
     fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64>;
     /// The parameter the name alone does not tell.
@@ -112,6 +142,22 @@ pub trait Loss: Debug + Send + Sync {
             let span = row * width..(row + 1) * width;
             self.gradient(&margins[span.clone()], target, &mut gradients[span]);
         }
+    }
+
+    /// The gradients and the diagonals of ∇²ℓ of many rows; false where the loss has no curvature to give.
+    fn expand(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64], curvatures: &mut [f64]) -> bool {
+        let width = self.outputs();
+        self.gradients(margins, targets, gradients);
+        targets.iter().enumerate().all(|(row, &target)| {
+            let span = row * width..(row + 1) * width;
+            self.curvature(&margins[span.clone()], target, &mut curvatures[span])
+        })
+    }
+
+    /// Σ ℓ over many rows.
+    fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
+        let rows = margins.chunks_exact(self.outputs()).zip(targets);
+        rows.map(|(margins, &target)| self.value(margins, target)).sum()
     }
 }
 
@@ -156,11 +202,34 @@ impl<L: ScalarLoss> Loss for L {
         ScalarLoss::parameter(self)
     }
 
-    fn gradients(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64]) {
-        for ((gradient, &margin), &target) in gradients.iter_mut().zip(margins).zip(targets) {
-            *gradient = self.derivative(margin, target);
-        }
+    fn slope_range(&self, target: f64) -> Option<(f64, f64)> {
+        ScalarLoss::slope_range(self, target)
     }
+
+    fn gradients(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64]) {
+        self.derivatives(margins, targets, gradients);
+    }
+
+    fn expand(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64], curvatures: &mut [f64]) -> bool {
+        ScalarLoss::expand(self, margins, targets, gradients, curvatures)
+    }
+
+    fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
+        ScalarLoss::total(self, margins, targets)
+    }
+}
+
+/// The probability of each class, row after row, of the margins of rows: one a row for two classes (logistic), else one a
+/// class (softmax).
+pub fn class_probabilities(margins: &[f64], outputs: usize) -> Vec<f64> {
+    if outputs == 1 {
+        // Both from the margin itself: 1 − p would lose the digits of a small one.
+        return margins.iter().flat_map(|&m| [1.0 / (1.0 + m.exp()), 1.0 / (1.0 + (-m).exp())]).collect();
+    }
+    let mut all = vec![0.0; margins.len()];
+    let rows = all.par_chunks_exact_mut(outputs).zip(margins.par_chunks_exact(outputs));
+    rows.for_each(|(probabilities, margins)| softmax::probabilities(margins, probabilities));
+    all
 }
 
 /// The losses that have a name: what a flag, a model file or a Python argument can ask for.

@@ -76,6 +76,10 @@ impl Loss for Softmax {
         Some(0.5)
     }
 
+    fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
+        Some((-1.0, 1.0))
+    }
+
     fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64> {
         // u + e_y must lie in the simplex, where ℓ* is the negative entropy. A scaled gradient s(p − e_y) + e_y does,
         // up to rounding.

@@ -28,6 +28,8 @@ struct ModelFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     classes: Vec<ClassBlock>,
     labels: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    label_names: Vec<String>,
     lambda: f64,
     #[serde(default)]
     l2: f64,
@@ -57,6 +59,7 @@ impl Model {
             block: single.then(|| self.blocks[0].clone()),
             classes: if single { Vec::new() } else { self.class_blocks() },
             labels: self.labels.clone(),
+            label_names: self.label_names.clone(),
             lambda: self.lambda,
             l2: self.l2,
             names: self.names.clone(),
@@ -106,6 +109,9 @@ impl Model {
         if read.labels.len() != expected {
             return Err(wrong(format!("{} labels where {expected} are needed", read.labels.len())));
         }
+        if !read.label_names.is_empty() && read.label_names.len() != expected {
+            return Err(wrong(format!("{} names for {expected} labels", read.label_names.len())));
+        }
         if !read.labels.windows(2).all(|pair| pair[0] < pair[1]) {
             return Err(wrong("labels must rise".into()));
         }
@@ -131,6 +137,7 @@ impl Model {
             task: read.task,
             n_features: read.n_features,
             labels: read.labels,
+            label_names: read.label_names,
             blocks,
             lambda: read.lambda,
             l2: read.l2,

@@ -86,6 +86,7 @@ mod tests {
             task: Task::Classes,
             n_features: 2,
             labels: vec![3.0, 8.0],
+            label_names: Vec::new(),
             blocks: vec![block(0.25, -1.0), block(0.5, 2.0)],
             lambda: 0.1,
             l2: 0.0,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
 use crate::data::{Dataset, Matrix};
-use crate::loss::{LossKind, Task, softmax_probabilities};
+use crate::loss::{LossKind, Task, class_probabilities};
 use crate::metrics::{self, Metrics};
 use crate::pass;
 use crate::problem::{Point, Problem};
@@ -38,6 +38,8 @@ pub struct Model {
     pub n_features: usize,
     /// Labels in increasing order; empty for regression.
     pub labels: Vec<f64>,
+    /// What the labels are called, where they have names: as many as labels, or none.
+    pub label_names: Vec<String>,
     /// One block, or one a class.
     pub blocks: Vec<Block>,
     /// λ.
@@ -80,6 +82,7 @@ impl Model {
             task: problem.loss().task(),
             n_features: problem.n_features(),
             labels: problem.labels().to_vec(),
+            label_names: Vec::new(),
             blocks,
             lambda: problem.lambda(),
             l2: problem.regularization().l2,
@@ -147,24 +150,8 @@ impl Model {
 
     /// The probability of each label, in their order; only where the loss is a likelihood of classes.
     pub fn probabilities(&self, matrix: &Matrix) -> Result<Vec<f64>> {
-        let margins = self.margins(matrix);
         match self.loss.as_str() {
-            "logistic" => Ok(margins
-                .iter()
-                .flat_map(|&margin| {
-                    let positive = 1.0 / (1.0 + (-margin).exp());
-                    [1.0 / (1.0 + margin.exp()), positive]
-                })
-                .collect()),
-            "softmax" => {
-                let mut probabilities = vec![0.0; margins.len()];
-                let width = self.blocks.len();
-                probabilities
-                    .par_chunks_exact_mut(width)
-                    .zip(margins.par_chunks_exact(width))
-                    .for_each(|(probabilities, margins)| softmax_probabilities(margins, probabilities));
-                Ok(probabilities)
-            }
+            "logistic" | "softmax" => Ok(class_probabilities(&self.margins(matrix), self.blocks.len())),
             loss => Err(Error::Data(format!("a model of the {loss} loss has no probabilities"))),
         }
     }

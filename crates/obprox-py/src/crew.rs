@@ -1,0 +1,139 @@
+//! Who works while Python does something else.
+//!
+//! Every call has threads of its own. A pool that lives as long as the process would not survive `fork`, which is how
+//! Python's multiprocessing starts its workers: the child would wait for threads that only its parent has.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use obprox::{Control, EpochRecord, Observer, Progress};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::raise;
+
+/// How often the caller's thread looks whether Ctrl-C was pressed.
+const TICK: Duration = Duration::from_millis(50);
+/// How long it waits for a solver that was told to stop. One that is in the middle of a long step is left to itself: it
+/// ends at its next step, and keeps its data alive until then.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+fn pool(threads: usize) -> PyResult<ThreadPool> {
+    let built = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("obprox-{at}")).build();
+    built.map_err(|error| PyRuntimeError::new_err(format!("cannot start {threads} threads: {error}")))
+}
+
+/// Does a short piece of work on so many threads (0: as many as there are cores), the interpreter's lock given back.
+pub fn work<T: Send>(py: Python<'_>, threads: usize, job: impl FnOnce() -> obprox::Result<T> + Send) -> PyResult<T> {
+    let pool = pool(threads)?;
+    py.detach(|| pool.install(job)).map_err(|error| raise(py, error))
+}
+
+/// What the solver's thread says to the caller's.
+enum Message<T> {
+    /// An epoch is done; the solver waits to hear whether to go on.
+    Epoch(Box<EpochRecord>, Sender<Control>),
+    /// It is finished.
+    Done(obprox::Result<T>),
+}
+
+/// The solver's end of the line: an observer that passes on each epoch and hears of a stop.
+pub struct Line<T> {
+    stop: Arc<AtomicBool>,
+    speak: Option<Sender<Message<T>>>,
+}
+
+impl<T> Line<T> {
+    fn answer(&self) -> Control {
+        if self.stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    }
+
+    /// Whether to stop, for whoever is no observer.
+    pub fn listener(&self) -> impl Fn() -> Control + Send + Sync + 'static {
+        let stop = Arc::clone(&self.stop);
+        move || if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    }
+}
+
+impl<T> Observer for Line<T> {
+    fn step(&mut self, _: &Progress) -> Control {
+        self.answer()
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) -> Control {
+        if let Some(speak) = &self.speak {
+            let (reply, heard) = mpsc::channel();
+            // The caller has gone where nobody answers.
+            let said = speak.send(Message::Epoch(Box::new(record.clone()), reply));
+            if said.is_err() || heard.recv() != Ok(Control::Continue) {
+                return Control::Stop;
+            }
+        }
+        self.answer()
+    }
+}
+
+/// What the caller's thread does while it waits: Python may only be called from there.
+pub trait Caller {
+    /// Whether it wants to hear of each epoch.
+    fn listens(&self) -> bool;
+    /// Hears of an epoch; whether to stop.
+    fn epoch(&mut self, py: Python<'_>, record: &EpochRecord) -> PyResult<Control>;
+    /// Is called every now and then.
+    fn tick(&mut self, _py: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+}
+
+/// Runs a solver on threads of its own. Meanwhile the caller's thread looks after Ctrl-C and calls back; whatever is
+/// raised there ends the run.
+pub fn supervise<T: Send + 'static>(
+    py: Python<'_>,
+    threads: usize,
+    caller: &mut dyn Caller,
+    job: impl FnOnce(&mut Line<T>) -> obprox::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let pool = pool(threads)?;
+    let (speak, hear) = mpsc::channel();
+    let hear = Mutex::new(hear);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut line = Line { stop: Arc::clone(&stop), speak: caller.listens().then(|| speak.clone()) };
+    pool.spawn(move || {
+        let result = job(&mut line);
+        // Nobody may be left to hear it.
+        let _ = speak.send(Message::Done(result));
+    });
+    loop {
+        let heard = match py.detach(|| listen(&hear, TICK)) {
+            Ok(Message::Done(result)) => return result.map_err(|error| raise(py, error)),
+            Ok(Message::Epoch(record, reply)) => caller.epoch(py, &record).map(|control| {
+                let _ = reply.send(control);
+            }),
+            Err(RecvTimeoutError::Timeout) => caller.tick(py),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the solver broke off: this is a bug in obprox"));
+            }
+        };
+        if let Err(raised) = heard.and_then(|()| py.check_signals()) {
+            stop.store(true, Ordering::Relaxed);
+            py.detach(|| {
+                let until = Instant::now() + PATIENCE;
+                // A pending epoch's reply is dropped here, which tells the solver to stop.
+                while let Some(left) = until.checked_duration_since(Instant::now()) {
+                    if !matches!(listen(&hear, left), Ok(Message::Epoch(..))) {
+                        break;
+                    }
+                }
+            });
+            return Err(raised);
+        }
+    }
+}
+
+fn listen<T>(hear: &Mutex<Receiver<Message<T>>>, patience: Duration) -> Result<Message<T>, RecvTimeoutError> {
+    hear.lock().expect("one thread listens").recv_timeout(patience)
+}

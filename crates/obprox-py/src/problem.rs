@@ -1,0 +1,126 @@
+//! Data, loss and penalty.
+
+use numpy::PyReadonlyArray1;
+use obprox::data::Dataset;
+use obprox::loss::LossKind;
+use obprox::{ClassWeights, Lambda, Lambdas, Problem as Inner, Terms};
+use pyo3::prelude::*;
+
+use crate::crew::work;
+use crate::error::{parameter, raise};
+use crate::matrix::Matrix;
+
+/// What is minimised: (1/W) Σ wᵢ·loss(yᵢ, x·dᵢ + b) + α·(r‖x‖₁ + (1 − r)/2·‖x‖₂²).
+#[pyclass(frozen, module = "obprox._core")]
+pub struct Problem {
+    pub inner: Inner,
+}
+
+#[pymethods]
+impl Problem {
+    /// States a problem without penalty. Targets are numbers, or the numbers of classes from 0, whose weights come as
+    /// pairs of number and weight, or balanced.
+    #[new]
+    #[pyo3(signature = (
+        matrix, targets, loss, *, parameter=None, row_weights=None, class_weights=None, balanced=false,
+        feature_weights=None, fit_intercept=true, threads=0
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        matrix: &Matrix,
+        targets: PyReadonlyArray1<'_, f64>,
+        loss: &str,
+        parameter: Option<f64>,
+        row_weights: Option<PyReadonlyArray1<'_, f64>>,
+        class_weights: Option<Vec<(f64, f64)>>,
+        balanced: bool,
+        feature_weights: Option<PyReadonlyArray1<'_, f64>>,
+        fit_intercept: bool,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let kind = loss_kind(loss, parameter)?;
+        let targets: Vec<f64> = targets.as_array().to_vec();
+        if targets.len() != matrix.inner.n_rows() {
+            let message = format!("{} targets for {} rows", targets.len(), matrix.inner.n_rows());
+            return Err(self::parameter("y", message));
+        }
+        let vector = |array: Option<PyReadonlyArray1<'_, f64>>| array.map(|array| array.as_array().to_vec());
+        let terms = Terms {
+            lambda: Lambda::Value(0.0),
+            row_weights: vector(row_weights),
+            class_weights: if balanced { Some(ClassWeights::Balanced) } else { class_weights.map(ClassWeights::Given) },
+            feature_weights: vector(feature_weights),
+            intercept: fit_intercept,
+            ..Terms::default()
+        };
+        let matrix = matrix.inner.clone();
+        let inner = work(py, threads, move || {
+            let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
+            Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms)
+        })?;
+        Ok(Self { inner })
+    }
+
+    /// The same problem with the penalty α·(r‖x‖₁ + (1 − r)/2·‖x‖₂²); the data is shared.
+    fn with_alpha(&self, py: Python<'_>, alpha: f64, l1_ratio: f64) -> PyResult<Self> {
+        let (l1, l2) = penalties(alpha, l1_ratio)?;
+        let inner = self.inner.clone().with_lambda(Lambda::Value(l1)).and_then(|problem| problem.with_l2(l2));
+        Ok(Self { inner: inner.map_err(|error| raise(py, error))? })
+    }
+
+    /// The α that C stands for: 1/(C·W), where the sum of the losses and not their mean is weighed by C.
+    fn alpha_of(&self, c: f64) -> PyResult<f64> {
+        match c > 0.0 {
+            true => Ok(1.0 / (c * self.inner.total_weight())),
+            false => Err(parameter("C", format!("{c} must be positive"))),
+        }
+    }
+
+    /// α from the smallest that leaves x = 0 down to eps times that, evenly spaced on a logarithmic scale.
+    fn alphas(&self, py: Python<'_>, l1_ratio: f64, count: usize, eps: Option<f64>) -> PyResult<Vec<f64>> {
+        if l1_ratio == 0.0 {
+            return Err(parameter(
+                "alphas",
+                "there is no grid of its own at l1_ratio=0, where no α leaves x = 0: give one",
+            ));
+        }
+        if self.inner.lambda_max() == 0.0 {
+            // x = 0 is optimal whatever α is, as with a constant y.
+            return Ok(vec![f64::EPSILON; count]);
+        }
+        let grid = Lambdas::Spaced { count, ratio: eps }.values(&self.inner).map_err(|error| raise(py, error))?;
+        Ok(grid.into_iter().map(|lambda| lambda / l1_ratio).collect())
+    }
+
+    /// Margins a row: 1, or the number of classes.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.inner.outputs()
+    }
+
+    /// λ_max, the smallest λ at which x = 0 is optimal.
+    #[getter]
+    fn lambda_max(&self) -> f64 {
+        self.inner.lambda_max()
+    }
+}
+
+/// λ and λ₂.
+pub fn penalties(alpha: f64, l1_ratio: f64) -> PyResult<(f64, f64)> {
+    match (0.0..=1.0).contains(&l1_ratio) {
+        true => Ok((alpha * l1_ratio, alpha * (1.0 - l1_ratio))),
+        false => Err(parameter("l1_ratio", format!("{l1_ratio} must lie between 0 and 1"))),
+    }
+}
+
+/// The loss of a name.
+pub fn loss_kind(name: &str, parameter: Option<f64>) -> PyResult<LossKind> {
+    match LossKind::from_name(name, parameter) {
+        Some(LossKind::Huber(delta)) if !(delta.is_finite() && delta > 0.0) => {
+            Err(self::parameter("delta", format!("{delta} must be a positive finite number")))
+        }
+        Some(kind) => Ok(kind),
+        None => Err(self::parameter("loss", format!("there is no loss {name:?}"))),
+    }
+}

@@ -1,0 +1,125 @@
+//! How a problem is solved, from Python's keywords.
+
+use obprox::sampler::Batch;
+use obprox::schedule::{Schedule, StepSize};
+use obprox::switch::{Switch, Unit};
+use obprox::{Method, Settings as Inner};
+use pyo3::prelude::*;
+
+use crate::error::parameter;
+
+/// The settings of a run; what is None is the library's own choice for the solver.
+#[pyclass(frozen, module = "obprox._core")]
+pub struct Settings {
+    pub inner: Inner,
+}
+
+/// A number, or a word.
+#[derive(FromPyObject)]
+enum Given {
+    Number(f64),
+    Word(String),
+}
+
+#[pymethods]
+impl Settings {
+    #[new]
+    #[pyo3(signature = (
+        solver="auto", *, max_iter=None, tol=1e-6, batch_size=None, step_size=None, schedule="decay", decay=None,
+        n_p=None, n_o=None, switch=None, gamma=None, average=false, seed=0
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        solver: &str,
+        max_iter: Option<u64>,
+        tol: f64,
+        batch_size: Option<Given>,
+        step_size: Option<Given>,
+        schedule: &str,
+        decay: Option<f64>,
+        n_p: Option<u64>,
+        n_o: Option<f64>,
+        switch: Option<&str>,
+        gamma: Option<f64>,
+        average: bool,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let method = Method::ALL.into_iter().find(|method| method.name() == solver).ok_or_else(|| {
+            let names = Method::ALL.map(Method::name).join(", ");
+            parameter("solver", format!("{solver:?} is none of {names}"))
+        })?;
+        let defaults = Inner::with_method(method);
+        let batch = match batch_size {
+            None => defaults.batch,
+            Some(Given::Number(rows)) if rows >= 1.0 && rows.fract() == 0.0 => Batch::Rows(rows as usize),
+            Some(Given::Word(word)) if word == "all" => Batch::All,
+            _ => return Err(parameter("batch_size", "must be a whole number, at least 1, or \"all\"")),
+        };
+        let step = match step_size {
+            None => defaults.step,
+            Some(Given::Number(value)) => StepSize::Value(value),
+            Some(Given::Word(word)) if word == "auto" => StepSize::Auto,
+            Some(Given::Word(word)) => {
+                return Err(parameter("step_size", format!("{word:?} is no number and not auto")));
+            }
+        };
+        let schedule = match schedule {
+            "decay" => decay.map_or(defaults.schedule, Schedule::Decay),
+            "constant" => Schedule::Constant,
+            "1/k" => Schedule::OverK,
+            "1/sqrt-k" => Schedule::OverSqrtK,
+            _ => return Err(parameter("schedule", format!("{schedule:?} is none of decay, constant, 1/k, 1/sqrt-k"))),
+        };
+        let inner = Inner {
+            epochs: max_iter.unwrap_or(defaults.epochs),
+            batch,
+            step,
+            schedule,
+            switch: rule(method, switch, n_p, n_o)?,
+            gamma: gamma.unwrap_or(defaults.gamma),
+            average: average && method == Method::ProxSvrg,
+            tolerance: tol,
+            seed,
+            ..defaults
+        };
+        Ok(Self { inner })
+    }
+
+    /// At most this many epochs, or rounds of auto.
+    #[getter]
+    fn max_iter(&self) -> u64 {
+        self.inner.epochs
+    }
+
+    /// The relative duality gap to stop at.
+    #[getter]
+    fn tol(&self) -> f64 {
+        self.inner.tolerance
+    }
+}
+
+/// The switch of a method that has one.
+fn rule(method: Method, words: Option<&str>, n_p: Option<u64>, n_o: Option<f64>) -> PyResult<Option<Switch>> {
+    let paper = match method {
+        Method::ObproxSg => Switch::PAPER,
+        Method::ObproxSgPlus => Switch::PAPER_PLUS,
+        _ => return Ok(None),
+    };
+    let Switch::Fixed { prox, orthant, .. } = paper else { return Ok(Some(paper)) };
+    let wrong = || parameter("switch", "must be epochs, iterations, adaptive or objective:VALUE");
+    let words = words.unwrap_or("epochs");
+    let unit = match words.split_once(':') {
+        None if words == "epochs" => Unit::Epochs,
+        None if words == "iterations" => Unit::Iterations,
+        None if words == "adaptive" => return Ok(Some(Switch::Adaptive)),
+        Some(("objective", value)) => return Ok(Some(Switch::Objective(value.parse().map_err(|_| wrong())?))),
+        _ => return Err(wrong()),
+    };
+    let orthant = match n_o {
+        None => orthant,
+        Some(f64::INFINITY) => None,
+        Some(rounds) if rounds >= 0.0 && rounds.fract() == 0.0 => Some(rounds as u64),
+        Some(rounds) => return Err(parameter("n_o", format!("{rounds} must be a whole number or infinity"))),
+    };
+    Ok(Some(Switch::Fixed { prox: n_p.unwrap_or(prox), orthant, unit }))
+}

@@ -1,0 +1,283 @@
+//! Proximal Newton steps on one output of the working set.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::descent::Descent;
+use super::lists::RowLists;
+use super::quadratic::Quadratic;
+use super::search::search;
+use super::{Auto, WorkingSet};
+use crate::checkpoint::{read_array, read_exactly, write_array};
+use crate::huge::Huge;
+use crate::pass;
+use crate::penalty::{ElasticNet, L1, Term};
+
+/// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
+const LARGEST_HESSIAN: usize = 1500;
+/// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
+/// many steps.
+const SERVES: f64 = 0.5;
+
+/// How much further steps go that need no new Hessian.
+const FURTHER: f64 = 0.03;
+
+/// The Hessian of a step, and what it was made for.
+pub(super) struct Held {
+    quadratic: Quadratic,
+    output: usize,
+    damping: f64,
+}
+
+/// Writes what is held; a Hessian formed anew would be another one.
+pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
+    let none: [f64; 0] = [];
+    write_array(out, &held.map_or([0.0; 2], |held| [held.output as f64, held.damping]))?;
+    write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))
+}
+
+/// Reads it back, for a working set of that many coordinates.
+pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>> {
+    let mut made_for = [0.0; 2];
+    read_exactly(input, &mut made_for)?;
+    let hessian: Huge<f64> = read_array(input, size * size)?.into();
+    match hessian.len() {
+        0 => Ok(None),
+        len if len == size * size => {
+            let quadratic = Quadratic::new(size, hessian);
+            Ok(Some(Held { quadratic, output: made_for[0] as usize, damping: made_for[1] }))
+        }
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set")),
+    }
+}
+
+/// One output of the working set: its coordinates, the intercept last where there is one.
+struct Place {
+    terms: Vec<ElasticNet>,
+    x: Vec<f64>,
+    /// The slopes of the smooth part.
+    u: Vec<f64>,
+}
+
+impl Place {
+    fn violation(&self) -> f64 {
+        let of = |at: usize| L1 { l1: self.terms[at].l1 }.violation(self.x[at], self.u[at]);
+        (0..self.x.len()).fold(0.0, |most: f64, at| most.max(of(at)))
+    }
+}
+
+impl Auto<'_> {
+    /// Steps until the violation has fallen enough; whether anything moved.
+    pub(super) fn polish(&mut self, output: usize, steps: usize, enough: f64) -> bool {
+        let problem = Arc::clone(&self.reduced.problem);
+        let outputs = problem.outputs();
+        let set = Arc::clone(&self.set);
+        let features = &set.features[..];
+        let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
+        let (mut moved, mut objective, mut last) = (false, f64::NAN, f64::INFINITY);
+        for _ in 0..steps {
+            let (slopes, curvatures) = self.rows(output);
+            let place = self.place(output, &slopes);
+            let violation = place.violation();
+            if violation > SERVES * last || self.careful {
+                self.held = None;
+            }
+            // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
+            if violation <= if self.held.is_some() { FURTHER * enough } else { enough } {
+                break;
+            }
+            last = violation;
+
+            let tolerance = 0.01 * (enough / violation).min(1.0);
+            let z = self.minimum(&set, output, &place, &curvatures, tolerance);
+            let Place { terms, x, u } = place;
+            let mut expected = 0.0;
+            let delta: Vec<f64> = z.iter().zip(&x).map(|(z, x)| z - x).collect();
+            for at in (0..x.len()).filter(|&at| delta[at] != 0.0) {
+                expected += u[at] * delta[at] + terms[at].l1 * (z[at].abs() - x[at].abs());
+            }
+            if objective.is_nan() {
+                objective = self.objective(&self.margins, features, &x, &terms);
+            }
+            if expected >= 0.0 || expected.is_nan() {
+                break;
+            }
+            let shift = self.shift(&set, output, &delta);
+            let value = |margins: &[f64], x: &[f64]| self.objective(margins, features, x, &terms);
+            let taken = search(objective, expected, (&x, &z), (&self.margins, &shift), value);
+            let size = taken.as_ref().map_or(0.0, |step| step.size);
+            self.steps += 1;
+            let was_careful = std::mem::replace(&mut self.careful, size < 1.0 && can_be_careful);
+            if size < 1.0 || was_careful {
+                self.held = None;
+            }
+            let Some(step) = taken else {
+                if self.careful && !was_careful {
+                    continue;
+                }
+                // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next
+                // round.
+                self.damping = (self.damping * 100.0).min(1.0);
+                break;
+            };
+            moved = true;
+            (objective, self.margins) = (step.objective, step.margins);
+            for (at, &feature) in features.iter().enumerate() {
+                self.point.weights[feature as usize * outputs + output] = step.x[at];
+            }
+            if problem.has_intercept() {
+                self.point.intercept[output] = step.x[features.len()];
+            }
+            // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
+            // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
+            self.damping = match size {
+                1.0 => (self.damping / 10.0).max(1e-10),
+                size if size < 0.2 && !can_be_careful && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
+                _ => (self.damping * 4.0).min(1.0),
+            };
+        }
+        moved
+    }
+
+    /// The coordinates of one output and the slopes there; `slopes` are those of the rows.
+    fn place(&self, output: usize, slopes: &[f64]) -> Place {
+        let (problem, columns, set) = (self.problem(), self.columns(), &self.set);
+        let outputs = problem.outputs();
+        let mut terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
+        let weight = |&feature: &u32| self.point.weights[feature as usize * outputs + output];
+        let mut x: Vec<f64> = set.features.iter().map(weight).collect();
+        let slope = |at: usize| {
+            let mut sum = terms[at].l2 * x[at];
+            columns.for_each(set.features[at] as usize, |row, value| sum += value * slopes[row]);
+            sum
+        };
+        let mut u: Vec<f64> = (0..x.len()).into_par_iter().with_min_len(16).map(slope).collect();
+        // The intercept is one more coordinate, without penalty.
+        if problem.has_intercept() {
+            terms.push(ElasticNet { l1: 0.0, l2: 0.0 });
+            x.push(self.point.intercept[output]);
+            u.push(slopes.iter().sum());
+        }
+        Place { terms, x, u }
+    }
+
+    /// A point near the minimum of the model around a place.
+    fn minimum(
+        &mut self,
+        set: &WorkingSet,
+        output: usize,
+        place: &Place,
+        curvatures: &[f64],
+        tolerance: f64,
+    ) -> Vec<f64> {
+        let Place { terms, x, u } = place;
+        if x.len() > LARGEST_HESSIAN {
+            let (columns, features) = (self.columns(), &set.features[..]);
+            return Descent { columns, features, terms, curvatures, damping: self.damping }.solve(x, u, tolerance);
+        }
+        let (order, lists) = set.lists(self.reduced.columns());
+        // The intercept stays last.
+        let order = || order.iter().copied().chain(set.features.len()..x.len());
+        let serves = |held: &Held| held.output == output && held.damping == self.damping;
+        if !self.held.as_ref().is_some_and(serves) {
+            let ordered: Vec<ElasticNet> = order().map(|at| terms[at]).collect();
+            let quadratic = Quadratic::new(x.len(), self.hessian(lists, &ordered, curvatures));
+            self.held = Some(Held { quadratic, output, damping: self.damping });
+        }
+        let held = self.held.as_mut().expect("made above");
+        let l1: Vec<f64> = order().map(|at| terms[at].l1).collect();
+        let (mut ordered, mut slope): (Vec<f64>, Vec<f64>) = order().map(|at| (x[at], u[at])).unzip();
+        held.quadratic.solve(&l1, &mut ordered, &mut slope, tolerance);
+        let mut z = vec![0.0; x.len()];
+        order().zip(ordered).for_each(|(at, value)| z[at] = value);
+        z
+    }
+
+    /// The Hessian on the ordered places of the working set, whose last is the intercept where there is one.
+    fn hessian(&self, lists: &RowLists, terms: &[ElasticNet], curvatures: &[f64]) -> Huge<f64> {
+        let (problem, size) = (self.problem(), terms.len());
+        let mut gram = lists.gram(size, problem.has_intercept(), curvatures);
+        let hessian = &mut gram[..];
+        // A column of rows that are all flat, as those beyond Huber's δ, would have no scale to step by: it gets that
+        // of rows with all the curvature there can be.
+        if (0..size).any(|at| hessian[at * size + at] + terms[at].l2 == 0.0) {
+            let steepest = problem.loss().smoothness().unwrap_or(1.0) / problem.n_rows() as f64;
+            let squares = lists.squares(size, problem.has_intercept());
+            for at in (0..size).filter(|at| terms[*at].l2 == 0.0) {
+                let diagonal = &mut hessian[at * size + at];
+                *diagonal = if *diagonal == 0.0 { steepest * squares[at] } else { *diagonal };
+            }
+        }
+        for at in 0..size {
+            // Relative to the column itself: the units of the others do not matter.
+            let diagonal = &mut hessian[at * size + at];
+            *diagonal += terms[at].l2 + self.damping * *diagonal;
+            for other in 0..at {
+                hessian[other * size + at] = hessian[at * size + other];
+            }
+        }
+        gram
+    }
+
+    /// What a step on the working set adds to the margins.
+    fn shift(&self, set: &WorkingSet, output: usize, delta: &[f64]) -> Vec<f64> {
+        let (outputs, n_rows) = (self.problem().outputs(), self.problem().n_rows());
+        let intercept = delta.get(set.features.len()).copied().unwrap_or(0.0);
+        let mut shift = vec![0.0; n_rows * outputs];
+        // Each thread has some of the rows, and finds them in every column.
+        let share = n_rows.div_ceil(rayon::current_num_threads());
+        shift.par_chunks_mut(share * outputs).enumerate().for_each(|(part, shift)| {
+            let rows = part * share..((part + 1) * share).min(n_rows);
+            shift.iter_mut().skip(output).step_by(outputs).for_each(|shift| *shift = intercept);
+            for (&feature, &delta) in set.features.iter().zip(delta).filter(|(_, delta)| **delta != 0.0) {
+                let add = |row: usize, value: f64| shift[(row - rows.start) * outputs + output] += value * delta;
+                self.columns().for_each_in(feature as usize, rows.clone(), add);
+            }
+        });
+        shift
+    }
+
+    /// wᵢℓ′/N and wᵢℓ″/N of each row for one output.
+    fn rows(&self, output: usize) -> (Vec<f64>, Vec<f64>) {
+        const BLOCK: usize = 1024;
+        let (problem, outputs, n_rows) = (self.problem(), self.problem().outputs(), self.problem().n_rows());
+        let loss = problem.loss();
+        let (mut slopes, mut curvatures) = (vec![0.0; n_rows], vec![0.0; n_rows]);
+        let out = slopes.par_chunks_mut(BLOCK).zip(curvatures.par_chunks_mut(BLOCK));
+        out.enumerate().for_each(|(block, (slopes, curvatures))| {
+            let first = block * BLOCK;
+            let margins = &self.margins[first * outputs..(first + slopes.len()) * outputs];
+            let targets = &problem.targets()[first..first + slopes.len()];
+            if outputs == 1 {
+                loss.expand(margins, targets, slopes, curvatures);
+            } else {
+                let (mut all_slopes, mut all_curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+                loss.expand(margins, targets, &mut all_slopes, &mut all_curvatures);
+                for at in 0..slopes.len() {
+                    (slopes[at], curvatures[at]) =
+                        (all_slopes[at * outputs + output], all_curvatures[at * outputs + output]);
+                }
+            }
+            if self.careful {
+                for (at, &target) in targets.iter().enumerate() {
+                    loss.upper_curvature(&margins[at..at + 1], target, &mut curvatures[at..at + 1]);
+                }
+            }
+            for at in 0..slopes.len() {
+                // A row that does not count may well have an infinite slope.
+                let weight = problem.row_weight(first + at) / n_rows as f64;
+                let share = |value: f64| if weight == 0.0 { 0.0 } else { weight * value };
+                (slopes[at], curvatures[at]) = (share(slopes[at]), share(curvatures[at]));
+            }
+        });
+        (slopes, curvatures)
+    }
+
+    /// F with the coordinates of one output of the working set as given; what is constant there is left out.
+    fn objective(&self, margins: &[f64], features: &[u32], x: &[f64], terms: &[ElasticNet]) -> f64 {
+        let penalty: f64 = (0..features.len()).map(|at| terms[at].value(x[at])).sum();
+        pass::mean_loss(self.problem(), margins) + penalty
+    }
+}

@@ -1,0 +1,231 @@
+//! Rows → columns: some or all features of a matrix, one after the other.
+//!
+//! A transposed matrix is a matrix whose rows are features. Second-order work and full gradients walk one feature at a
+//! time, and then every sum is a plain loop.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::matrix::{Csr, Dense, Matrix, Rows, Value};
+use crate::huge::Huge;
+
+impl Matrix {
+    /// The given features, which rise, as rows; every feature where none are given.
+    pub(crate) fn transposed(&self, features: Option<&[u32]>) -> Self {
+        match self {
+            Self::Ones(rows) => Self::Ones(sparse(rows, features)),
+            Self::Sparse32(rows) => Self::Sparse32(sparse(rows, features)),
+            Self::Sparse64(rows) => Self::Sparse64(sparse(rows, features)),
+            Self::Dense32(rows) => Self::Dense32(dense(rows, features)),
+            Self::Dense64(rows) => Self::Dense64(dense(rows, features)),
+        }
+    }
+}
+
+/// Which columns are wanted, and what they are called then: the number of wanted columns before them. Small enough to
+/// stay in the cache.
+struct Wanted {
+    /// One bit a column.
+    bits: Vec<u64>,
+    /// The wanted columns before each word of bits.
+    before: Vec<u32>,
+}
+
+impl Wanted {
+    fn new(n_cols: usize, features: &[u32]) -> Self {
+        let mut bits = vec![0u64; n_cols.div_ceil(64)];
+        features.iter().for_each(|&feature| bits[feature as usize / 64] |= 1 << (feature % 64));
+        let mut count = 0;
+        let rank = |word: &u64| {
+            let before = count;
+            count += word.count_ones();
+            before
+        };
+        let before = bits.iter().map(rank).collect();
+        Self { bits, before }
+    }
+
+    #[inline]
+    fn place(&self, column: u32) -> Option<u32> {
+        let (word, bit) = (self.bits[column as usize / 64], 1u64 << (column % 64));
+        (word & bit != 0).then(|| self.before[column as usize / 64] + (word & (bit - 1)).count_ones())
+    }
+}
+
+/// Places that are sorted together: the ends of so many columns stay in the cache.
+const TOGETHER: usize = 512;
+/// Rows that one task reads.
+const ROWS: usize = 4096;
+/// Entries that are on their way at a time, about: what lies between the two steps takes memory.
+const ON_THE_WAY: usize = 1 << 24;
+
+/// Two steps, since to write each entry where it belongs is to miss the cache each time: the rows are dealt into bins of
+/// [`TOGETHER`] columns, then each bin is sorted by column.
+fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
+    let n_rows = rows.n_rows();
+    let wanted = features.map(|features| Wanted::new(rows.n_cols(), features));
+    let size = features.map_or(rows.n_cols(), <[u32]>::len);
+    let bands = (rows.indices().len() / ON_THE_WAY + 1).min(size.div_ceil(TOGETHER)).max(1);
+    let band = size.div_ceil(bands).max(1).next_multiple_of(TOGETHER);
+
+    let mut bands = Vec::new();
+    for first in (0..size).step_by(band) {
+        let places = first..(first + band).min(size);
+        let deal =
+            |task: usize| Dealt::new(rows, task * ROWS..((task + 1) * ROWS).min(n_rows), &wanted, places.clone());
+        let dealt: Vec<Dealt<V>> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(deal).collect();
+        bands.push(sort(places.len(), &dealt));
+    }
+    let mut offsets = vec![0];
+    for (ends, ..) in &bands {
+        let start = offsets[offsets.len() - 1];
+        offsets.extend(ends.iter().map(|end| start + end));
+    }
+    if let [_] = bands[..] {
+        let (_, indices, slots) = bands.pop().expect("there is one");
+        return Csr::new(n_rows, offsets.into(), indices.into(), V::from_slots(slots.into()));
+    }
+    let total = offsets[offsets.len() - 1] as usize;
+    let (mut indices, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
+    let mut start = 0;
+    for (_, part, part_slots) in bands {
+        indices[start..start + part.len()].copy_from_slice(&part);
+        slots[start..start + part.len()].copy_from_slice(&part_slots);
+        start += part.len();
+    }
+    Csr::new(n_rows, offsets.into(), indices.into(), V::from_slots(slots.into()))
+}
+
+/// Entries of some rows, dealt into bins.
+struct Dealt<V: Value> {
+    /// Where each bin starts, and the last ends.
+    bins: Vec<usize>,
+    /// Place within the bin, and row.
+    keys: Huge<[u32; 2]>,
+    slots: Huge<V::Slot>,
+}
+
+impl<V: Value> Dealt<V> {
+    fn new(rows: &Csr<V>, range: Range<usize>, wanted: &Option<Wanted>, places: Range<usize>) -> Self {
+        let (offsets, indices) = (rows.offsets(), rows.indices());
+        let place = |position: usize| {
+            let place = wanted.as_ref().map_or(Some(indices[position]), |wanted| wanted.place(indices[position]))?;
+            let at = (place as usize).wrapping_sub(places.start);
+            (at < places.len()).then_some(at)
+        };
+        let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
+        let mut bins = vec![0; places.len().div_ceil(TOGETHER) + 1];
+        for position in span(range.start).start..span(range.end - 1).end {
+            if let Some(at) = place(position) {
+                bins[at / TOGETHER + 1] += 1;
+            }
+        }
+        (1..bins.len()).for_each(|bin| bins[bin] += bins[bin - 1]);
+        let total = bins[bins.len() - 1];
+        let (mut keys, mut slots) = (Huge::zeros(total), Huge::zeros(total));
+        let (keys_to, slots_to) = (&mut keys[..], &mut slots[..]);
+        let mut next = bins.clone();
+        for row in range {
+            for position in span(row) {
+                if let Some(at) = place(position) {
+                    let to = &mut next[at / TOGETHER];
+                    keys_to[*to] = [(at % TOGETHER) as u32, row as u32];
+                    slots_to[*to] = V::slot(rows.values(), position);
+                    *to += 1;
+                }
+            }
+        }
+        Self { bins, keys, slots }
+    }
+}
+
+/// Sorts every bin by column: where each column ends, the rows of its entries, which rise, and their values.
+fn sort<V: Value>(size: usize, dealt: &[Dealt<V>]) -> (Vec<u64>, Huge<u32>, Huge<V::Slot>) {
+    let total = dealt.iter().map(|dealt| dealt.keys.len()).sum();
+    let (mut rows, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
+    let mut tasks = Vec::new();
+    let (mut rest_rows, mut rest_slots, mut start) = (&mut rows[..], &mut slots[..], 0);
+    for bin in 0..size.div_ceil(TOGETHER) {
+        let len = dealt.iter().map(|dealt| dealt.bins[bin + 1] - dealt.bins[bin]).sum();
+        let (part_rows, tail_rows) = rest_rows.split_at_mut(len);
+        let (part_slots, tail_slots) = rest_slots.split_at_mut(len);
+        tasks.push((bin, start, part_rows, part_slots));
+        (rest_rows, rest_slots, start) = (tail_rows, tail_slots, start + len);
+    }
+    let ends: Vec<Vec<u64>> = tasks
+        .into_par_iter()
+        .map(|(bin, start, rows, slots)| {
+            let mut next = vec![0; (size - bin * TOGETHER).min(TOGETHER) + 1];
+            let span = |dealt: &Dealt<V>| dealt.bins[bin]..dealt.bins[bin + 1];
+            for dealt in dealt {
+                dealt.keys[span(dealt)].iter().for_each(|&[at, _]| next[at as usize + 1] += 1);
+            }
+            (1..next.len()).for_each(|at| next[at] += next[at - 1]);
+            let ends = next[1..].iter().map(|&end| (start + end) as u64).collect();
+            for dealt in dealt {
+                for (&[at, row], &slot) in dealt.keys[span(dealt)].iter().zip(&dealt.slots[span(dealt)]) {
+                    let to = &mut next[at as usize];
+                    (rows[*to], slots[*to]) = (row, slot);
+                    *to += 1;
+                }
+            }
+            ends
+        })
+        .collect();
+    (ends.concat(), rows, slots)
+}
+
+fn dense<V: Value>(rows: &Dense<V>, features: Option<&[u32]>) -> Dense<V> {
+    let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
+    let size = features.map_or(n_cols, <[u32]>::len);
+    let mut slots = Huge::<V::Slot>::zeros(size * n_rows);
+    // A few columns at a time: their cache lines are met again row after row.
+    const TOGETHER: usize = 16;
+    slots.par_chunks_mut((TOGETHER * n_rows).max(1)).enumerate().for_each(|(block, slots)| {
+        for row in 0..n_rows {
+            for (at, slot) in slots.iter_mut().skip(row).step_by(n_rows).enumerate() {
+                let place = block * TOGETHER + at;
+                let column = features.map_or(place, |features| features[place] as usize);
+                *slot = V::slot(rows.values(), row * n_cols + column);
+            }
+        }
+    });
+    Dense::new(size, n_rows, V::from_slots(slots.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_turns_rows_into_columns() {
+        let n_cols = 7;
+        let value = |row: usize, column: usize| match (row * 5 + column * 3) % 4 {
+            0 => (row as f64 - 2.5) * (column as f64 + 0.25),
+            _ => 0.0,
+        };
+        for n_rows in [1, 5, 300] {
+            let entries = |row: usize| (0..n_cols).map(move |column| (column as u32, value(row, column)));
+            let rows: Vec<Vec<(u32, f64)>> =
+                (0..n_rows).map(|row| entries(row).filter(|(_, value)| *value != 0.0).collect()).collect();
+            let sparse = Matrix::from_rows(n_cols, &rows);
+            let all: Vec<f64> = (0..n_rows).flat_map(|row| entries(row).map(|(_, value)| value + 1.5)).collect();
+            let dense = Matrix::from_dense(n_rows, n_cols, &all);
+            for (matrix, shift) in [(sparse, 0.0), (dense, 1.5)] {
+                for features in [None, Some(&[1, 2, 6][..]), Some(&[][..])] {
+                    let turned = matrix.transposed(features);
+                    let all: Vec<u32> = (0..n_cols as u32).collect();
+                    let features = features.unwrap_or(&all);
+                    assert_eq!((turned.n_rows(), turned.n_cols()), (features.len(), n_rows));
+                    for (place, &feature) in features.iter().enumerate() {
+                        let mut column = vec![0.0; n_rows];
+                        turned.for_each(place, |row, value| column[row] = value);
+                        let expected: Vec<f64> = (0..n_rows).map(|row| value(row, feature as usize) + shift).collect();
+                        assert_eq!(column, expected);
+                    }
+                }
+            }
+        }
+    }
+}

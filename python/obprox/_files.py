@@ -1,0 +1,76 @@
+"""Data files."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from . import _core
+from ._parameters import threads
+
+
+def load_svmlight_file(f, *, n_features=None, dtype=np.float64, cache=None, n_jobs=None):
+    """Read a data file into a scipy CSR matrix and its targets.
+
+    Parameters
+    ----------
+    f : str or path-like
+        A file in LIBSVM (svmlight) format, whose columns are counted from 1; plain, or compressed by gzip, bzip2, xz or
+        zstd, told by content. CSV is read too, its label in the first column, and so is a cache.
+    n_features : int, default=None
+        At least that many columns, for data whose last columns are empty.
+    dtype : numpy dtype or None, default=np.float64
+        The type of the values. None takes the narrowest that holds all of them exactly.
+    cache : bool or path-like, default=None
+        Keep the data in a binary file, beside ``f`` with ``.obx`` added where True. A cache that is not older than
+        ``f`` is mapped into memory instead of reading ``f``: it opens at once, and its pages are shared by processes.
+    n_jobs : int, default=None
+        Threads.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
+        The rows. Of a cache the columns are read-only windows on the file, and so are the values where ``dtype`` is
+        the type they are stored in.
+    y : ndarray of shape (n_samples,)
+        The targets.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from obprox import load_svmlight_file
+    >>> path = os.path.join(tempfile.mkdtemp(), "tiny.svm")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n")
+    >>> X, y = load_svmlight_file(path)
+    >>> X.toarray(), y
+    (array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]]), array([ 1., -1.]))
+    """
+    try:
+        from scipy.sparse import csr_matrix
+    except ImportError as error:
+        raise ImportError("load_svmlight_file returns a scipy matrix: pip install scipy") from error
+    crew = threads(n_jobs)
+    path = os.fspath(f)
+    if cache:
+        kept = f"{path}.obx" if cache is True else os.fspath(cache)
+        if not os.path.exists(kept) or os.path.getmtime(kept) < os.path.getmtime(path):
+            _core.write_cache_file(path, kept, threads=crew)
+        path = kept
+    parts = _core.read_file(path, n_cols=n_features, threads=crew)
+    if "cells" in parts:
+        cells = parts["cells"]
+        return csr_matrix(cells if dtype is None else cells.astype(dtype, copy=False)), parts["targets"]
+    # scipy's indices are signed; the library's columns fit, and are looked at as such.
+    indices = parts["indices"]
+    indices = indices.view(np.int32) if parts["shape"][1] <= np.iinfo(np.int32).max else indices.astype(np.int64)
+    data = parts["data"]
+    if data is None:
+        data = np.ones(len(indices), dtype=np.float32 if dtype is None else dtype)
+    elif dtype is not None:
+        data = data.astype(dtype, copy=False)
+    X = csr_matrix((data, indices, parts["indptr"].view(np.int64)), shape=parts["shape"], copy=False)
+    X.has_sorted_indices = True
+    return X, parts["targets"]

@@ -1,0 +1,372 @@
+"""What all estimators have in common: state problems, have them solved, keep what comes out."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from . import _core
+from ._compat import (
+    BaseEstimator,
+    ClassifierMixin,
+    ConvergenceWarning,
+    NotFittedError,
+    RegressorMixin,
+    check_classification_targets,
+    validate_data,
+)
+from ._inputs import DTYPES, checked, rows, vector
+from ._parameters import settings, threads, weights_of_classes
+from ._progress import Progress
+from ._results import Certificate, columns, combined, table
+
+
+class Linear(BaseEstimator):
+    """A linear model with a certificate."""
+
+    _loss = None
+
+    # ---- what is solved ------------------------------------------------------------------------------------------
+
+    def _loss_parameter(self):
+        return getattr(self, "delta", None) if self._loss_name() == "huber" else None
+
+    def _loss_name(self):
+        return self._loss
+
+    def _penalised(self, problem):
+        """The problem with its penalty."""
+        return problem.with_alpha(float(self.alpha), float(self.l1_ratio))
+
+    def _state(self, matrix, targets, loss, sample_weight, **options):
+        """A problem of the core, without penalty yet."""
+        n_features = matrix.shape[1]
+        return _core.Problem(
+            matrix,
+            np.ascontiguousarray(targets, dtype=np.float64),
+            loss,
+            parameter=self._loss_parameter(),
+            row_weights=vector(sample_weight, len(targets), "sample_weight"),
+            feature_weights=vector(getattr(self, "penalty_weights", None), n_features, "penalty_weights"),
+            fit_intercept=bool(self.fit_intercept),
+            threads=threads(self.n_jobs),
+            **options,
+        )
+
+    # ---- how it is solved ----------------------------------------------------------------------------------------
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows. Used without a copy where they are C-ordered float64 or float32, or CSR of these with sorted
+            int32 columns.
+        y : array-like of shape (n_samples,)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. An interrupt (Ctrl-C) leaves it unfitted.
+        """
+        try:
+            self._keep(*self._run(self._problems(X, y, sample_weight)))
+        except KeyboardInterrupt:
+            self._forget()
+            raise
+        return self
+
+    def _run(self, problems):
+        """Solves the problems one after the other: the fits, and the settings they were made with."""
+        chosen = settings(self)
+        penalised = [self._penalised(problem) for problem in problems]
+        starts = self._starts([problem.outputs for problem in problems])
+        with Watch(self, chosen.max_iter) as watch:
+            call = {"on_epoch": watch.on_epoch, "threads": threads(self.n_jobs)}
+            most = getattr(self, "max_features", None)
+            if most is not None:
+                return [_core.fit_at_most(problem, chosen, int(most), **call) for problem in penalised], chosen
+            return [_core.fit(p, chosen, start=s, **call) for p, s in zip(penalised, starts)], chosen
+
+    def _starts(self, outputs):
+        """Where each of the problems starts: for a warm start at the solution before, if it has the same shape."""
+        coef = getattr(self, "coef_", None)
+        nowhere = [None] * len(outputs)
+        if not self.warm_start or coef is None:
+            return nowhere
+        coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef).astype(float)
+        intercept = np.broadcast_to(np.ravel(self.intercept_), len(coef)).astype(float)
+        if coef.shape != (sum(outputs), self.n_features_in_):
+            return nowhere
+        at = np.cumsum(outputs)[:-1]
+        return list(zip(np.split(coef, at), np.split(intercept, at)))
+
+    def _keep(self, fits, chosen):
+        """Makes the results attributes."""
+        self.certificate_ = combined([Certificate(**fit.certificate) for fit in fits])
+        traces = [columns(fit.trace) for fit in fits]
+        self._trace = traces[0] if len(traces) == 1 else _stacked(traces)
+        self._keep_weights(np.vstack([fit.coef for fit in fits]), np.concatenate([fit.intercept for fit in fits]))
+        self._keep_n_iter([fit.n_iter for fit in fits])
+        self._warn(chosen)
+
+    def _keep_n_iter(self, counts):
+        self.n_iter_ = counts[0] if len(counts) == 1 else counts
+
+    def _warn(self, chosen):
+        """Says that the tolerance was not reached, and what was."""
+        status, reached = self.certificate_.status, self.certificate_.relative_gap
+        if status in ("converged", "stopped"):
+            return
+        measure = "relative duality gap" if reached is not None else "KKT distance"
+        reached = self.certificate_.kkt if reached is None else reached
+        advice = {
+            "max_epochs": f"increase max_iter (now {chosen.max_iter})",
+            "stalled": "rounding stands in the way: increase tol, or scale the features",
+            "diverged": "give a smaller step_size, step_size='auto', or scale the features",
+        }[status]
+        warnings.warn(
+            f"{type(self).__name__}(solver={self.solver!r}) ended with status {status!r} at a {measure} of "
+            f"{reached:.3g}; tol={self.tol:g} was asked for. To get there: {advice}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _forget(self):
+        """Makes the estimator unfitted again."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
+    # ---- what comes out ------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self):
+        return "coef_" in vars(self)
+
+    def _check_fitted(self):
+        if not self.__sklearn_is_fitted__():
+            name = type(self).__name__
+            raise NotFittedError(
+                f"This {name} instance is not fitted yet. Call 'fit' with appropriate arguments before using it."
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def trace_(self):
+        """The epochs of the run as a table: a DataFrame where pandas is there, else a dict of arrays."""
+        self._check_fitted()
+        return table(self._trace)
+
+    def _margins(self, X):
+        """x·d + b of each row."""
+        self._check_fitted()
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
+        coef = np.asarray(self.coef_) if not hasattr(self.coef_, "toarray") else self.coef_
+        product = X @ coef.T
+        return (product.toarray() if hasattr(product, "toarray") else product) + self.intercept_
+
+    def sparsify(self):
+        """Keep ``coef_`` as a scipy CSR matrix, which holds the nonzeros alone. Predictions stay the same.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._check_fitted()
+        from scipy.sparse import csr_matrix
+
+        self.coef_ = csr_matrix(self.coef_)
+        return self
+
+    def densify(self):
+        """Keep ``coef_`` as a numpy array again.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._check_fitted()
+        if hasattr(self.coef_, "toarray"):
+            self._keep_weights(self.coef_.toarray(), np.atleast_1d(self.intercept_))
+        return self
+
+    def save(self, path):
+        """Write the model as ``model.json``, which the command and :func:`obprox.load` read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. It appears whole or not at all.
+        """
+        self._check_fitted()
+        from ._model import save
+
+        save(self, path)
+
+    def _repr_html_(self):
+        return self._html()
+
+    def _repr_mimebundle_(self, **_):
+        return {"text/plain": repr(self), "text/html": self._html()}
+
+    def _html(self):
+        from html import escape
+
+        diagram = getattr(BaseEstimator, "_repr_html_inner", None)
+        shown = diagram(self) if diagram is not None else f"<pre>{escape(repr(self))}</pre>"
+        return shown + (self.certificate_._repr_html_() if self.__sklearn_is_fitted__() else "")
+
+
+class Classifier(ClassifierMixin, Linear):
+    """A linear model of classes."""
+
+    def _problems(self, X, y, sample_weight):
+        X, y = checked(self, X, y)
+        self.classes_, numbers = classes_of(y)
+        matrix = rows(X, threads(self.n_jobs))
+        pairs, balanced = weights_of_classes(self.class_weight, self.classes_)
+        loss, count = self._loss_name(), len(self.classes_)
+        if count == 2 or loss == "logistic":
+            name = "softmax" if count > 2 else loss
+            return [self._state(matrix, numbers, name, sample_weight, class_weights=pairs, balanced=balanced)]
+        # One class against the others, each by itself; the weight of a class counts where it is the one.
+        own = dict(pairs or [])
+        if balanced:
+            weights = vector(sample_weight, len(numbers), "sample_weight")
+            sums = np.bincount(numbers, weights=weights, minlength=count)
+            own = {at: sums.sum() / (count * total) for at, total in enumerate(sums)}
+        one = lambda at: [(1.0, own[at])] if at in own else None
+        return [
+            self._state(matrix, numbers == at, loss, sample_weight, class_weights=one(at)) for at in range(count)
+        ]
+
+    def _keep_weights(self, coef, intercept):
+        self.coef_, self.intercept_ = coef, intercept
+
+    def decision_function(self, X):
+        """The margins x·d + b: how far each row is on the side of the class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one score a row, positive for ``classes_[1]``.
+        """
+        scores = self._margins(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X):
+        """The most likely class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The classes.
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+    def _probabilities(self, X):
+        margins = np.ascontiguousarray(self._margins(X), dtype=np.float64)
+        return _core.probabilities(margins, threads(self.n_jobs))
+
+
+class Regressor(RegressorMixin, Linear):
+    """A linear model of numbers."""
+
+    #: Whether y may have several columns, each learnt by itself.
+    _takes_many = True
+
+    def _problems(self, X, y, sample_weight):
+        X, y = checked(self, X, y, multi_output=self._takes_many, y_numeric=True)
+        self._many = y.ndim == 2 and y.shape[1] > 1
+        matrix = rows(X, threads(self.n_jobs))
+        return [self._state(matrix, column, self._loss_name(), sample_weight) for column in y.reshape(len(y), -1).T]
+
+    def _keep_weights(self, coef, intercept):
+        if self._many:
+            self.coef_, self.intercept_ = coef, intercept
+        else:
+            self.coef_, self.intercept_ = coef[0], float(intercept[0])
+
+    def predict(self, X):
+        """The number predicted for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The predictions.
+        """
+        margins = self._margins(X)
+        if margins.ndim == 2 and not self._many:
+            margins = margins[:, 0]
+        return np.exp(margins) if self._loss_name() == "poisson" else margins
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._takes_many
+        return tags
+
+
+class Watch:
+    """What looks at a run: the progress bar and the user's callback, as one function for the core."""
+
+    def __init__(self, estimator, max_iter):
+        self._bar = Progress(estimator.solver, max_iter, estimator.tol) if estimator.verbose else None
+        self._callback = estimator.callback
+        watched = self._bar is not None or self._callback is not None
+        self.on_epoch = self._epoch if watched else None
+
+    def _epoch(self, figures):
+        if self._bar is not None:
+            self._bar.epoch(figures)
+        return bool(self._callback(figures)) if self._callback is not None else False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._bar is not None:
+            self._bar.close()
+
+
+def classes_of(y):
+    """The distinct labels, and the number of each row's."""
+    check_classification_targets(y)
+    classes, numbers = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"obprox needs samples of at least 2 classes in the data, but the data contains only one class: {classes[0]}"
+        )
+    return classes, numbers
+
+
+def _stacked(traces):
+    """Several traces as one, with a column that tells them apart."""
+    output = np.concatenate([np.full(len(trace["epoch"]), at) for at, trace in enumerate(traces)])
+    return {"output": output, **{name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}}

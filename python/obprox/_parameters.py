@@ -1,0 +1,170 @@
+"""The keywords of the estimators: declared once, checked by the core."""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+import numpy as np
+
+from . import _core
+
+#: The keywords that say how a problem is solved, the same for every estimator, with their defaults.
+SOLVER = {
+    "solver": "auto",
+    "tol": 1e-11,
+    "max_iter": None,
+    "batch_size": None,
+    "step_size": 1.0,
+    "schedule": "decay",
+    "decay": 0.995,
+    "n_p": "paper",
+    "n_o": "paper",
+    "switch": "epochs",
+    "gamma": 0.1,
+    "average": False,
+    "random_state": None,
+    "warm_start": False,
+    "n_jobs": None,
+    "verbose": 0,
+    "callback": None,
+}
+
+SOLVER_DOC = """\
+solver : {'auto', 'obproxsg-plus', 'obproxsg', 'prox-sg', 'rda', 'prox-svrg'}, default='auto'
+    'auto' finds the support, solves on it by Newton steps and proves the optimum. The others are the paper's
+    methods, exactly as the paper has them: they make sparse models quickly and seldom reach ``tol``.
+tol : float, default=1e-11
+    Stops at this relative duality gap: F is then at most ``tol * F`` above its minimum. (The KKT distance
+    where the loss has no dual.) The last rounds of 'auto' are Newton steps, which double the digits: a small
+    ``tol`` costs one more of them.
+max_iter : int, default=None
+    At most this many rounds of 'auto', or epochs of the others; None stands for 200 and 30.
+batch_size : int or 'all', default=None
+    Rows in a batch; None is the paper's min(256, N/100). Not for 'auto', like the next nine.
+step_size : float or 'auto', default=1.0
+    The first step size; 'auto' takes it from the smoothness of loss and data.
+schedule : {'decay', 'constant', '1/k', '1/sqrt-k'}, default='decay'
+    How the step size moves: 'decay' by a factor after each epoch, the last two with each step.
+decay : float, default=0.995
+    The factor of 'decay'.
+n_p : int, default='paper'
+    OBProx-SG: Prox-SG epochs before Orthant steps; the paper's are 5, and 15 for 'obproxsg-plus'.
+n_o : int or None, default='paper'
+    OBProx-SG: Orthant epochs before Prox-SG again; None for ever. The paper's are 5, and None for 'obproxsg-plus'.
+switch : {'epochs', 'iterations', 'adaptive', 'objective:VALUE'}, default='epochs'
+    OBProx-SG: what ``n_p`` and ``n_o`` count, or what decides in their place.
+gamma : float, default=0.1
+    RDA: the weight of its strongly convex part.
+average : bool, default=False
+    Prox-SVRG: take the mean of an epoch's iterates instead of the last.
+random_state : int, RandomState or None, default=None
+    The seed of the batches; None is 0. The same seed gives the same bits for any number of threads.
+warm_start : bool, default=False
+    Start from the solution of the previous fit.
+n_jobs : int, default=None
+    Threads. None and -1 are all cores, or what OMP_NUM_THREADS says.
+verbose : int, default=0
+    1 shows a progress bar, in a terminal or a notebook.
+callback : callable, default=None
+    Is called after each epoch with a dict of its figures (``epoch``, ``F``, ``gap``, ``nnz``, ...) and stops the
+    run by returning something true."""
+
+#: scikit-learn's solvers of the same problem: whoever names one wants the optimum.
+SKLEARN_SOLVERS = {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}
+
+
+def parameters(*positional, **keywords):
+    """Gives a class its ``__init__``: the parameters and defaults as given, then those of every solver.
+
+    An estimator's parameters are stored as they come and nothing else is done with them, so there is nothing to write
+    by hand. The names in ``positional`` may also be given by place.
+    """
+
+    def decorate(cls):
+        kinds = inspect.Parameter
+        defaults = {**keywords, **{name: value for name, value in SOLVER.items() if name not in keywords}}
+        kind = {name: kinds.POSITIONAL_OR_KEYWORD if name in positional else kinds.KEYWORD_ONLY for name in defaults}
+        members = [kinds(name, kind[name], default=value) for name, value in defaults.items()]
+        signature = inspect.Signature([kinds("self", kinds.POSITIONAL_OR_KEYWORD), *members])
+
+        def __init__(self, *args, **kwargs):
+            try:
+                given = signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{cls.__name__}: {error}") from None
+            given.apply_defaults()
+            for name in defaults:
+                setattr(self, name, given.arguments[name])
+
+        __init__.__signature__ = signature
+        __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = __init__
+        if cls.__doc__:
+            cls.__doc__ = cls.__doc__.replace("{solver}", SOLVER_DOC.replace("\n", "\n    "))
+        return cls
+
+    return decorate
+
+
+def settings(estimator):
+    """The core's settings for the keywords of an estimator."""
+    paper = lambda value: None if isinstance(value, str) and value == "paper" else value
+    solver = "auto" if estimator.solver in SKLEARN_SOLVERS else estimator.solver
+    n_o = float("inf") if estimator.n_o is None else paper(estimator.n_o)
+    return _core.Settings(
+        solver,
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        batch_size=estimator.batch_size,
+        step_size=estimator.step_size,
+        schedule=estimator.schedule,
+        decay=estimator.decay,
+        n_p=paper(estimator.n_p),
+        n_o=n_o,
+        switch=estimator.switch,
+        gamma=estimator.gamma,
+        average=estimator.average,
+        seed=seed(estimator.random_state),
+    )
+
+
+def seed(random_state):
+    """A number for a random state: the same one draws the same batches."""
+    if random_state is None:
+        return 0
+    if hasattr(random_state, "randint"):
+        return int(random_state.randint(2**31 - 1))
+    if hasattr(random_state, "integers"):
+        return int(random_state.integers(2**31 - 1))
+    return int(random_state) % 2**64
+
+
+def threads(n_jobs):
+    """How many threads ``n_jobs`` asks for; 0 is one for each core."""
+    if n_jobs is None:
+        # joblib limits its workers by this variable, so that they do not take each other's cores.
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        return int(limit) if limit.isdigit() else 0
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning")
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def weights_of_classes(class_weight, classes):
+    """``class_weight`` as the core takes it: pairs of class number and weight, and whether it is 'balanced'."""
+    if class_weight is None:
+        return None, False
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f"class_weight: {class_weight!r} is neither 'balanced' nor a dict")
+        return None, True
+    number = {label: at for at, label in enumerate(classes.tolist())}
+    unknown = [label for label in class_weight if _plain(label) not in number]
+    if unknown:
+        raise ValueError(f"class_weight: {unknown[0]!r} is no class; the classes are {classes.tolist()}")
+    return [(float(number[_plain(label)]), float(weight)) for label, weight in class_weight.items()], False
+
+
+def _plain(label):
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,193 @@
+"""Many penalties on one problem, each solved from the one before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _core
+from ._parameters import SOLVER, settings, threads
+from ._progress import Progress
+from ._results import columns, table
+
+
+@dataclass(frozen=True)
+class Path:
+    """The models of a path, from the strongest penalty to the weakest.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        The penalties' strengths.
+    coefs : ndarray of shape (n_features, n_alphas) or (n_classes, n_features, n_alphas)
+        The weights.
+    intercepts : ndarray of shape (n_alphas,) or (n_classes, n_alphas)
+        The intercepts.
+    table : DataFrame or dict of ndarray
+        The certificate of each model: ``lambda_``, ``status``, ``F``, ``gap``, ``kkt``, ``nnz``, ...
+    classes : ndarray or None
+        The labels, for classes.
+    feature_names : ndarray or None
+        The names of the features, where X has them.
+    """
+
+    alphas: np.ndarray
+    intercepts: np.ndarray
+    classes: Optional[np.ndarray]
+    feature_names: Optional[np.ndarray]
+    _steps: Any = field(repr=False)
+    _table: Any = field(repr=False)
+
+    @property
+    def coefs(self):
+        """The weights; computed when asked for, since there may be many."""
+        coefs = self._steps.coefs()
+        return coefs[0] if len(coefs) == 1 else coefs
+
+    def coef(self, at):
+        """The weights at one place of the path.
+
+        Parameters
+        ----------
+        at : int
+            The place, from 0.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features,) or (n_classes, n_features)
+            The weights.
+        """
+        coef = self._steps.coef(range(len(self.alphas))[at])
+        return coef[0] if len(coef) == 1 else coef
+
+    @property
+    def table(self):
+        """The certificate of each model."""
+        return table(self._table)
+
+    def __len__(self):
+        return len(self.alphas)
+
+    def plot(self, **options):
+        """See :func:`obprox.plot_path`."""
+        from .plot import plot_path
+
+        return plot_path(self, **options)
+
+
+def path(
+    X,
+    y,
+    *,
+    loss="squared",
+    l1_ratio=1.0,
+    eps=None,
+    alphas=100,
+    sample_weight=None,
+    class_weight=None,
+    penalty_weights=None,
+    delta=1.345,
+    fit_intercept=True,
+    **solver,
+):
+    """Solve at many penalties, each from the one before, each certified by itself.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows.
+    y : array-like of shape (n_samples,)
+        The targets.
+    loss : {'squared', 'huber', 'poisson', 'logistic', 'squared-hinge'}, default='squared'
+        The loss; 'logistic' is softmax where there are several classes.
+    l1_ratio : float, default=1.0
+        The share of the l1 penalty.
+    eps : float, default=None
+        The smallest alpha as a share of the largest; None is 1e-2 where there are more features than rows, else 1e-3.
+    alphas : int or list of float, default=100
+        The strengths; a number stands for so many from the one that leaves every weight zero down.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How much each row counts.
+    class_weight : dict or 'balanced', default=None
+        How much the rows of each class count.
+    penalty_weights : array-like of shape (n_features,), default=None
+        What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
+    delta : float, default=1.345
+        Where the Huber loss turns from quadratic to linear.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    **solver
+        The keywords of the solver, as every estimator has them: ``solver``, ``tol``, ``max_iter``, ``n_jobs``, ...
+
+    Returns
+    -------
+    path : Path
+        The models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import obprox
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 20))
+    >>> found = obprox.path(X, X[:, 3] - X[:, 7], alphas=10)
+    >>> found.coefs.shape
+    (20, 10)
+    >>> np.flatnonzero(found.coef(4))
+    array([3, 7])
+    """
+    from .linear_model import SparseClassifier, SparseRegressor
+
+    unknown = sorted(set(solver) - set(SOLVER))
+    if unknown:
+        raise TypeError(f"path() got an unexpected keyword argument {unknown[0]!r}")
+    common = {"l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "penalty_weights": penalty_weights, **solver}
+    if loss in ("logistic", "squared-hinge"):
+        model = SparseClassifier(loss, class_weight=class_weight, **common)
+    else:
+        model = SparseRegressor(loss, delta=delta, **common)
+    problems = model._problems(X, y, sample_weight)
+    if len(problems) > 1:
+        raise ValueError("a path is for one target, or for classes that are learnt together: two, or loss='logistic'")
+    (problem,) = problems
+    ratio = float(l1_ratio)
+    if np.ndim(alphas) == 0:
+        grid = problem.alphas(ratio, int(alphas), eps)
+    else:
+        grid = sorted((float(alpha) for alpha in alphas), reverse=True)
+    bar = Progress("path") if model.verbose else None
+    heard = _Heard(bar, model.callback, len(grid))
+    try:
+        steps = _core.path(
+            problem, settings(model), grid, ratio, on_epoch=heard.on_epoch, threads=threads(model.n_jobs)
+        )
+    finally:
+        if bar is not None:
+            bar.close()
+    intercepts = steps.intercepts()
+    figures = {"alpha": np.array(grid[: len(steps)]), **columns(steps.table())}
+    return Path(
+        alphas=figures["alpha"],
+        intercepts=intercepts[0] if len(intercepts) == 1 else intercepts,
+        classes=getattr(model, "classes_", None),
+        feature_names=getattr(model, "feature_names_in_", None),
+        _steps=steps,
+        _table=figures,
+    )
+
+
+class _Heard:
+    """The progress bar and the user's callback, as one function for the core; counts the penalties that are done."""
+
+    def __init__(self, bar, callback, total):
+        self._bar, self._callback, self._total, self._done = bar, callback, total, 0
+        self.on_epoch = self._epoch if bar is not None or callback is not None else None
+
+    def _epoch(self, figures):
+        # Epochs are counted anew at each penalty.
+        self._done += figures["epoch"] == 1
+        if self._bar is not None:
+            self._bar.show(self._done / self._total, f"{self._done}/{self._total} penalties  nnz {figures.get('nnz')}")
+        return bool(self._callback(figures)) if self._callback is not None else False

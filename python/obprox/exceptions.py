@@ -1,0 +1,47 @@
+"""What can go wrong. Each failure of the core is one of these, and each is also the built-in exception that fits."""
+
+from __future__ import annotations
+
+
+class ObproxError(Exception):
+    """Every failure of obprox."""
+
+
+class ParseError(ObproxError, ValueError):
+    """The text of a file is not what its format asks for; the message says file, line and column."""
+
+
+class FileError(ObproxError, ValueError):
+    """A file as a whole is not usable: empty, truncated, of an unknown format."""
+
+
+class ParameterError(ObproxError, ValueError):
+    """A parameter is out of its range, or does not go with another one."""
+
+
+class DataError(ObproxError, ValueError):
+    """Data cannot be used for what is asked of it."""
+
+
+class NotFiniteError(DataError):
+    """A value among the features is NaN or infinite; the message says where."""
+
+
+class FileAccessError(ObproxError, OSError):
+    """The operating system refused to open, read or write a file."""
+
+
+class FileMissingError(FileAccessError, FileNotFoundError):
+    """There is no such file."""
+
+
+class FilePermissionError(FileAccessError, PermissionError):
+    """The file may not be read or written."""
+
+
+def file_access_error(errno, reason, path):
+    """The exception for a reason of the operating system."""
+    import errno as numbers
+
+    kinds = {numbers.ENOENT: FileMissingError, numbers.EACCES: FilePermissionError, numbers.EPERM: FilePermissionError}
+    return kinds.get(errno, FileAccessError)(errno, reason, str(path))
