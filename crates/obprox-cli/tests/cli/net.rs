@@ -98,8 +98,10 @@ mod built {
         let shop = shop_with(&described());
         let table = shop.ok("net bench --arch small-cnn --width 0.1 --density 0.1,1 --batch 1,9 --repeats 1 --size 12");
         assert_eq!(table.lines().filter(|line| line.ends_with('×')).count(), 4, "{table}");
+        let sizes = shop.ok("net bench --arch small-cnn --width 0.1 --density 0.1,1 --sizes --uneven");
+        assert_eq!(sizes.lines().filter(|line| line.contains(", 1/")).count(), 2, "{sizes}");
         let table = shop.ok("net bench model.safetensors --layers --repeats 1 --size 8 --threads 1");
-        assert!(table.contains("conv3") && table.contains("32→32"), "{table}");
+        assert!(table.contains("conv3") && table.contains("16→32"), "{table}");
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Program {
     pub slots: Vec<usize>,
     pub layers: Vec<Layer>,
     pub classes: usize,
+    /// Whether the images of a batch are executed side by side.
+    pub side_by_side: bool,
 }
 
 /// Floats that a tile may read beyond the last plane of a buffer.
@@ -97,6 +99,7 @@ impl Compiler<'_> {
         let mut steps = Vec::new();
         let mut layers = Vec::new();
         let mut classes = 0;
+        let side_by_side = self.side_by_side();
         for &(place, _) in &places {
             let to = slot(place);
             match place {
@@ -112,7 +115,8 @@ impl Compiler<'_> {
                         let from = slot(self.source(conv));
                         let residual = conv.residual.map(|residual| slot(Place::Value(residual)));
                         let [single, lanes] = self.kernels(conv, made)?;
-                        layers.push(self.layer(conv, made, &single, &lanes));
+                        let batch = if side_by_side { &lanes } else { &single };
+                        layers.push(self.layer(conv, made, [&single, batch].map(Kernel::choice)));
                         let (plane, finish) = (self.planes[made], self.finish(conv, made));
                         steps.push(Step::Conv { from, residual, to, plane, finish, single, lanes });
                     }
@@ -131,7 +135,7 @@ impl Compiler<'_> {
                 },
             }
         }
-        Ok(Program { steps, slots, layers, classes })
+        Ok(Program { steps, slots, layers, classes, side_by_side })
     }
 
     /// Everything that is computed, in order, and the last of them that reads it.
@@ -268,12 +272,32 @@ impl Compiler<'_> {
         Ok([kernel(choices[0], 1), kernel(choices[1], LANES)])
     }
 
-    /// Nonzero weights among those of the channels that are there.
+    /// Whether kernels that skip zeros do most of the multiply-adds: they are faster side by side, dense ones are not.
+    fn side_by_side(&self) -> bool {
+        let (mut sparse, mut dense) = (0, 0);
+        for (step, made) in self.net.steps.iter().zip(1..) {
+            let Fused::Conv(conv) = step else { continue };
+            let pixels = self.planes[made].height * self.planes[made].width;
+            match choose(self.kernels, &conv.conv, self.density(conv, made), LANES) {
+                Choice::Sparse => sparse += self.nonzeros(conv, made) * pixels,
+                Choice::Dense => dense += self.weights(conv, made) * pixels,
+            }
+        }
+        sparse > dense
+    }
+
+    /// Weights between channels that are there, zero or not.
+    fn weights(&self, conv: &FusedConv, made: usize) -> usize {
+        self.kept[made].len() * self.kept[conv.input].len() * conv.conv.kernel.pow(2) / conv.conv.groups
+    }
+
+    /// Nonzero weights of the outputs that are there.
+    fn nonzeros(&self, conv: &FusedConv, made: usize) -> usize {
+        self.kept[made].iter().map(|&output| conv.row_nnz(output)).sum()
+    }
+
     fn density(&self, conv: &FusedConv, made: usize) -> f64 {
-        let outputs = &self.kept[made];
-        let weights = outputs.len() * self.kept[conv.input].len() * conv.conv.kernel.pow(2) / conv.conv.groups;
-        let nonzeros: usize = outputs.iter().map(|&output| conv.row_nnz(output)).sum();
-        nonzeros as f64 / weights.max(1) as f64
+        self.nonzeros(conv, made) as f64 / self.weights(conv, made).max(1) as f64
     }
 
     /// Whether an output needs no weights.
@@ -339,7 +363,7 @@ impl Compiler<'_> {
         NarrowWeights { weights, block, offsets: columns.iter().map(|&(_, offset)| offset).collect() }
     }
 
-    fn layer(&self, conv: &FusedConv, made: usize, single: &Kernel, lanes: &Kernel) -> Layer {
+    fn layer(&self, conv: &FusedConv, made: usize, [single, batch]: [Choice; 2]) -> Layer {
         Layer {
             name: conv.conv_name.clone(),
             conv: conv.conv,
@@ -347,8 +371,8 @@ impl Compiler<'_> {
             nonzeros: conv.nnz(),
             outputs_kept: self.kept[made].len(),
             side: [self.planes[made].height, self.planes[made].width],
-            single: single.choice(),
-            lanes: lanes.choice(),
+            single,
+            batch,
         }
     }
 
