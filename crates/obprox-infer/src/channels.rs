@@ -63,7 +63,8 @@ fn clear_conv(conv: &FusedConv, made: usize, liveness: &Liveness, weights: &mut 
         let needed = liveness.needed[made][output];
         let constant = liveness.constant_row(conv, output);
         let keeps_row = needed && constant.is_none();
-        let kept = conv.all_taps(output).map(|(channel, ..)| keeps_row && liveness.reads(conv, channel));
+        let reads = |channel: usize| liveness.left_out(conv.input, channel).is_none();
+        let kept = conv.all_taps(output).map(|(channel, ..)| keeps_row && reads(channel));
         let row = &mut values(weights, &conv.conv_name, Role::Weight)[output * row_len..][..row_len];
         for (weight, kept) in row.iter_mut().zip(kept) {
             *weight = if kept { *weight } else { 0.0 };
@@ -90,13 +91,13 @@ fn clear_conv(conv: &FusedConv, made: usize, liveness: &Liveness, weights: &mut 
 }
 
 fn clear_head(name: &str, input: usize, liveness: &Liveness, weights: &mut Weights) {
-    let (absorbed, constant) = (&liveness.absorbed[input], &liveness.constant[input]);
+    let channels = liveness.needed[input].len();
     let mut shifts = Vec::new();
-    for row in values(weights, name, Role::Weight).chunks_exact_mut(absorbed.len()) {
+    for row in values(weights, name, Role::Weight).chunks_exact_mut(channels) {
         let mut shift = 0.0;
-        for ((weight, absorbed), constant) in row.iter_mut().zip(absorbed).zip(constant) {
-            if *absorbed {
-                shift += f64::from(*weight) * constant.unwrap_or(0.0);
+        for (channel, weight) in row.iter_mut().enumerate() {
+            if let Some(constant) = liveness.left_out(input, channel) {
+                shift += f64::from(*weight) * constant;
                 *weight = 0.0;
             }
         }

@@ -19,6 +19,10 @@ pub(crate) struct FusedConv {
     pub conv: Conv,
     /// Outputs × inputs of a group × kernel × kernel, scaled by the batch norm.
     pub weight: Vec<f32>,
+    /// Where in its row each nonzero weight is, row after row.
+    nonzeros: Vec<u32>,
+    /// Where the nonzeros of each row end; begins with 0.
+    bounds: Vec<usize>,
     /// One an output.
     pub bias: Vec<f32>,
     pub input: ValueId,
@@ -36,17 +40,41 @@ impl FusedConv {
 
     /// The nonzero weights of an output as (input channel, row of the kernel, column of the kernel, weight).
     pub fn taps(&self, output: usize) -> impl Iterator<Item = (usize, usize, usize, f32)> {
-        self.all_taps(output).filter(|&(.., weight)| weight != 0.0)
+        let row = self.row(output);
+        let nonzeros = &self.nonzeros[self.bounds[output]..self.bounds[output + 1]];
+        nonzeros.iter().map(move |&at| self.tap(output, at as usize, row))
     }
 
     /// The same with zeros.
     pub fn all_taps(&self, output: usize) -> impl Iterator<Item = (usize, usize, usize, f32)> {
+        let row = self.row(output);
+        (0..row.len()).map(move |at| self.tap(output, at, row))
+    }
+
+    fn tap(&self, output: usize, at: usize, row: &[f32]) -> (usize, usize, usize, f32) {
         let Conv { inputs, outputs, kernel, groups, .. } = self.conv;
         let first = output / (outputs / groups) * (inputs / groups);
-        self.row(output)
-            .iter()
-            .enumerate()
-            .map(move |(at, &weight)| (first + at / (kernel * kernel), at / kernel % kernel, at % kernel, weight))
+        (first + at / (kernel * kernel), at / kernel % kernel, at % kernel, row[at])
+    }
+
+    /// Number of nonzero weights.
+    pub fn nnz(&self) -> usize {
+        self.nonzeros.len()
+    }
+
+    /// Number of nonzero weights of an output.
+    pub fn row_nnz(&self, output: usize) -> usize {
+        self.bounds[output + 1] - self.bounds[output]
+    }
+
+    fn find_nonzeros(&mut self) {
+        let row_len = self.row_len();
+        self.bounds.push(0);
+        for row in self.weight.chunks_exact(row_len) {
+            let nonzeros = row.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
+            self.nonzeros.extend(nonzeros.map(|(at, _)| at as u32));
+            self.bounds.push(self.nonzeros.len());
+        }
     }
 
     fn row_len(&self) -> usize {
@@ -116,6 +144,8 @@ impl FusedNet {
                         norm_name: node.name.clone(),
                         conv,
                         weight: weight.ok_or_else(unknown)?,
+                        nonzeros: Vec::new(),
+                        bounds: Vec::new(),
                         bias: Vec::with_capacity(conv.outputs),
                         input: values[conv_node.inputs[0]].ok_or_else(unknown)?,
                         residual: None,
@@ -133,6 +163,7 @@ impl FusedNet {
                         let name = &node.name;
                         return Err(Error::Data(format!("{name}: its values are too large to be folded into weights")));
                     }
+                    fused.find_nonzeros();
                     values[id] = Some(net.push(Fused::Conv(fused), conv.outputs));
                 }
                 Op::Relu => values[id] = Some(net.prolong(values[input], |conv| conv.relu = true)?),

@@ -23,4 +23,5 @@ pub use compressed::Sizes;
 pub use engine::Engine;
 pub use graph::Graph;
 pub use model::{Model, Training};
+pub use random::Pattern;
 pub use weights::{Tensor, Weights};

@@ -9,9 +9,9 @@ use crate::fused::{Fused, FusedConv, FusedNet};
 /// What is known of every channel of every value.
 pub(crate) struct Liveness {
     /// The number that a channel is everywhere.
-    pub constant: Vec<Vec<Option<f64>>>,
+    constant: Vec<Vec<Option<f64>>>,
     /// Constant channels that can be left out; their readers add `constant` times their weights to their bias.
-    pub absorbed: Vec<Vec<bool>>,
+    absorbed: Vec<Vec<bool>>,
     /// Channels that must be there for the output to be what it is.
     pub needed: Vec<Vec<bool>>,
 }
@@ -35,22 +35,20 @@ impl Liveness {
         row_constant(conv, output, &self.constant[conv.input])
     }
 
-    /// Whether a row reads a channel that is there.
-    pub fn reads(&self, conv: &FusedConv, channel: usize) -> bool {
-        !self.absorbed[conv.input][channel]
+    /// The constant that a channel would have been, where it is left out.
+    pub fn left_out(&self, value: usize, channel: usize) -> Option<f64> {
+        self.constant[value][channel].filter(|_| self.absorbed[value][channel])
     }
 
     /// What the channels that are left out would have given to a row.
     pub fn compensation(&self, conv: &FusedConv, output: usize) -> f64 {
-        let constant = &self.constant[conv.input];
-        let taps = conv.taps(output).filter(|&(channel, ..)| !self.reads(conv, channel));
-        taps.map(|(channel, _, _, weight)| f64::from(weight) * constant[channel].unwrap_or(0.0)).sum()
+        let taps = conv.taps(output);
+        taps.filter_map(|(channel, _, _, weight)| Some(f64::from(weight) * self.left_out(conv.input, channel)?)).sum()
     }
 
     /// What the residual would have added to an output, where it is left out.
     pub fn residual(&self, conv: &FusedConv, output: usize) -> f64 {
-        let left_out = conv.residual.filter(|&residual| self.absorbed[residual][output]);
-        left_out.and_then(|residual| self.constant[residual][output]).unwrap_or(0.0)
+        conv.residual.and_then(|residual| self.left_out(residual, output)).unwrap_or(0.0)
     }
 }
 

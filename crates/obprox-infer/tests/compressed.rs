@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Noise, random_model};
-use obprox_infer::{Architecture, Kind, Model};
+use obprox_infer::{Architecture, Kind, Model, Tensor, Weights};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -178,6 +178,44 @@ fn hostile_tensors_are_refused() {
     assert!(corrupt(damaged(&|tensor| tensor[bytes - 4..].fill(0))));
     let not_finite = damaged(&|tensor| tensor[bytes - 4..].copy_from_slice(&f32::NAN.to_le_bytes()));
     assert_eq!(not_finite.unwrap_err(), "conv2.weight holds a value that is not finite");
+}
+
+/// Tensors of a network that only its maker can run.
+fn foreign_weights() -> Weights {
+    let tensors = [
+        ("embed.weight", vec![3, 4], vec![0.0, 1.5, 0.0, -0.0, 0.0, 0.0, f32::INFINITY, 0.0, 0.0, 0.0, -2.0, 0.0]),
+        ("gain", vec![], vec![2.5]),
+        ("none", vec![0, 7], vec![]),
+    ];
+    tensors.into_iter().map(|(name, shape, data)| (name.to_owned(), Tensor::new(shape, data).unwrap())).collect()
+}
+
+#[test]
+fn tensors_of_any_network_come_back_to_the_bit() {
+    let bits = |weights: &Weights| -> Vec<(String, Vec<usize>, Vec<u32>)> {
+        let one = |(name, tensor): (&str, &Tensor)| {
+            (name.to_owned(), tensor.shape().to_vec(), tensor.data().iter().map(|value| value.to_bits()).collect())
+        };
+        weights.iter().map(one).collect()
+    };
+    let file = foreign_weights().to_compressed().unwrap();
+    assert_eq!(bits(&Weights::from_compressed(&file).unwrap()), bits(&foreign_weights()));
+    assert!(message(&file).contains("names no architecture"));
+    // And those of a known network are tensors too.
+    let model = random_model(narrow(Kind::SmallCnn, 4), 0.2, 13);
+    assert_eq!(&Weights::from_compressed(&model.to_compressed().unwrap()).unwrap(), model.weights());
+}
+
+#[test]
+fn tensors_of_any_network_do_not_unfold_to_anything() {
+    let file = foreign_weights().to_compressed().unwrap();
+    for shape in [json!([3, 4_000_000_000u64]), json!([1u64 << 32, 1u64 << 32]), json!([20_000, 1000])] {
+        let hostile = with_header(&file, |header| header["tensors"][0]["shape"] = shape.clone());
+        let error = Weights::from_compressed(&hostile).unwrap_err().to_string();
+        assert!(error.starts_with("is too small a file"), "{shape}: {error}");
+    }
+    let twice = with_header(&file, |header| header["tensors"][1] = header["tensors"][0].clone());
+    assert!(Weights::from_compressed(&twice).unwrap_err().to_string().contains("embed.weight is there twice"));
 }
 
 proptest! {

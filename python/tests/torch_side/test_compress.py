@@ -1,6 +1,8 @@
 """Networks trained in PyTorch as small files: lossless, loaded again, and served by the Rust side."""
 
 import copy
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,6 +53,24 @@ def test_served_by_rust_as_by_torch(kind, channels, side, path):
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(network.scores(images), expected, rtol=0, atol=1e-5 * max(1, np.abs(expected).max()))
     np.testing.assert_array_equal(network.predict(images, n_jobs=1), expected.argmax(1))
+
+
+def test_the_reader_on_the_page_of_the_format(path):
+    page = Path(__file__).parents[3] / "crates" / "obprox-infer" / "FORMAT.md"
+    reader = {}
+    exec(re.search(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)[1], reader)
+    # A density for each of the codings, and one tensor of nothing but zeros.
+    model = sparse(nets.SmallCNN(width=0.25))
+    with torch.no_grad():
+        model.conv1.weight.copy_(sparse(nets.SmallCNN(width=0.25), density=0.4).conv1.weight)
+        model.fc.bias.zero_()
+    save_compressed(model, path, keep_channels=True)
+    header, tensors = reader["read_obz"](path)
+    assert {tensor["coding"] for tensor in header["tensors"]} == {"dense", "bitmap", "gaps"}
+    state = {name: value for name, value in model.state_dict().items() if value.dim()}
+    assert tensors.keys() == state.keys()
+    for name, value in state.items():
+        np.testing.assert_array_equal(tensors[name].view(np.uint32), value.numpy().view(np.uint32), err_msg=name)
 
 
 @pytest.mark.parametrize("kind", NETS)

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use clap::Args;
 use obprox_infer::engine::{Choice, Engine, Kernels, Layer};
-use obprox_infer::{Architecture, Kind, Model};
+use obprox_infer::{Architecture, Kind, Model, Pattern, Sizes};
 
+use super::compress::weights_of;
 use crate::failure::Failure;
 use crate::flags::{self, start_threads};
-use crate::show::{self, bold, grid, percent, plural, seconds, tight};
+use crate::show::{self, bold, bytes, grid, percent, plural, seconds, tight};
 
 /// Measure sparse against dense execution
 #[derive(Args)]
@@ -28,8 +29,12 @@ pub struct Bench {
     width: f64,
 
     /// Its densities: shares of weights that are not zero, in random places
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.02", value_parser = density, conflicts_with = "net")]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.02", value_parser = share, conflicts_with = "net")]
     density: Vec<f64>,
+
+    /// Spread them as training does: more in small layers, more in some channels
+    #[arg(long, conflicts_with = "net")]
+    uneven: bool,
 
     /// Sizes of the batches
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "1,64", value_parser = clap::value_parser!(u16).range(1..))]
@@ -39,11 +44,16 @@ pub struct Bench {
     #[arg(long, value_name = "PIXELS", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     size: u16,
 
-    /// Layer by layer: the time of either kernel, and the density at which skipping zeros stops to pay
+    /// Layer by layer: the time of either kernel, for an image alone and for one of a batch; or, given several densities,
+    /// the density at which skipping zeros stops to pay
     #[arg(long)]
     layers: bool,
 
-    /// Runs of each, of which the fastest counts; the two take turns
+    /// The sizes of its files instead of times
+    #[arg(long, conflicts_with_all = ["batch", "size", "layers", "repeats"])]
+    sizes: bool,
+
+    /// Runs of each, of which the fastest counts; they take turns
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
     repeats: u16,
 
@@ -56,10 +66,11 @@ const EXAMPLES: &str = "\
 Examples:
   obprox net bench                                                ResNet18 of random weights, 2 % of them not zero
   obprox net bench net.obz                                        your network, dense and as it is
+  obprox net bench --sizes                                        what its files take
   obprox net bench --density 0.01,0.02,0.05,0.1,0.2,0.5,1         where sparse overtakes dense
   obprox net bench --arch mobilenet-v1 --layers --density 0.1,0.2,0.3,0.4,0.5,0.6,0.8,1";
 
-fn density(text: &str) -> Result<f64, String> {
+fn share(text: &str) -> Result<f64, String> {
     match flags::number(text)? {
         share if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("must be between 0 and 1".into()),
@@ -71,6 +82,11 @@ impl Bench {
         let threads = start_threads(self.threads)?;
         let models = self.models()?;
         let architecture = models[0].architecture();
+        if self.sizes {
+            return by_size(&models);
+        }
+        // A size that does not fit is refused before anything is shown.
+        self.engine(&models[0], Kernels::Auto)?;
         show::print(&format!(
             "{}\n{}, the fastest of {}\n\n",
             bold(&architecture.to_string()),
@@ -80,25 +96,35 @@ impl Bench {
         if self.layers {
             return self.by_layer(&models);
         }
+        self.by_network(&models)
+    }
+
+    /// Whole networks: what an image takes with dense kernels, with sparse ones, and with the faster one a layer.
+    fn by_network(&self, models: &[Model]) -> Result<(), Failure> {
         let mut rows = Vec::new();
-        for model in &models {
-            let (dense, auto) = (self.engine(model, Kernels::Dense)?, self.engine(model, Kernels::Auto)?);
-            let (nonzeros, weights) = weights_of(dense.layers());
-            for &batch in &self.batch {
-                let times = self.race(&[&dense, &auto], batch.into())?;
-                let [dense, auto] = [times[0], times[1]].map(|time| time / f64::from(batch));
-                rows.push(vec![
-                    percent(nonzeros as f64 / weights as f64),
-                    batch.to_string(),
-                    seconds(dense),
-                    seconds(auto),
-                    format!("{:.0}", 1.0 / auto),
-                    format!("{:.1}×", dense / auto),
-                ]);
+        let mut points = vec![Vec::new(); self.batch.len()];
+        for model in models {
+            let dense = self.engine(model, Kernels::Dense)?;
+            let (sparse, auto) = (self.engine(model, Kernels::Sparse)?, self.engine(model, Kernels::Auto)?);
+            let density = density(model);
+            for (&batch, points) in self.batch.iter().zip(&mut points) {
+                let times = self.race([&dense, &sparse, &auto], batch.into())?;
+                let [dense, sparse, auto] = times.map(|time| time / f64::from(batch));
+                points.push((density, sparse / dense));
+                let mut row = vec![percent(density), batch.to_string()];
+                row.extend([dense, sparse, auto].map(seconds));
+                row.extend([format!("{:.0}", 1.0 / auto), format!("{:.1}×", dense / auto)]);
+                rows.push(row);
             }
         }
-        let header = ["density", "batch", "dense/image", "sparse/image", "images/s", "speed-up"];
-        show::print(&tight(grid(header.map(str::to_owned).to_vec(), rows)))
+        let header = ["density", "batch", "dense/image", "sparse/image", "chosen/image", "images/s", "speed-up"];
+        let mut text = tight(grid(header.map(str::to_owned).to_vec(), rows));
+        for (batch, points) in self.batch.iter().zip(points) {
+            if let Some(density) = crossover(points) {
+                text += &format!("\nSkipping zeros pays below a density of {} at batch {batch}.", percent(density));
+            }
+        }
+        show::print(&(text.trim_end().to_owned() + "\n"))
     }
 
     /// The networks to measure: the one given, or one a density.
@@ -107,18 +133,20 @@ impl Bench {
             return Ok(vec![Model::read(path)?]);
         }
         let architecture = Architecture::new(self.arch).with_width(self.width)?;
-        self.density.iter().map(|&density| Ok(Model::random(architecture, density, 0)?)).collect()
+        let pattern = if self.uneven { Pattern::Uneven } else { Pattern::Even };
+        let model = |&density: &f64| Ok(Model::random_with(architecture, density, pattern, 0)?);
+        self.density.iter().map(model).collect()
     }
 
     fn engine(&self, model: &Model, kernels: Kernels) -> Result<Engine, Failure> {
         let side = usize::from(self.size);
-        Ok(Engine::new(model, kernels, [side, side]).map_err(Failure::about("--size"))?)
+        Engine::new(model, kernels, [side, side]).map_err(Failure::about("--size"))
     }
 
     /// The shortest time of each engine for a batch, in seconds.
-    fn race(&self, engines: &[&Engine], batch: usize) -> Result<Vec<f64>, Failure> {
+    fn race<const N: usize>(&self, engines: [&Engine; N], batch: usize) -> Result<[f64; N], Failure> {
         let images = vec![0.5; batch * engines[0].shape().iter().product::<usize>()];
-        let mut shortest = vec![f64::INFINITY; engines.len()];
+        let mut shortest = [f64::INFINITY; N];
         for _ in 0..self.repeats {
             for (engine, shortest) in engines.iter().zip(&mut shortest) {
                 // The first run after another engine's finds the caches cold, which is not what is asked.
@@ -138,34 +166,14 @@ impl Bench {
             .iter()
             .map(|model| {
                 let (dense, sparse) = (self.engine(model, Kernels::Dense)?, self.engine(model, Kernels::Sparse)?);
-                let times = |engine: &Engine| [false, true].map(|side_by_side| engine.profile(side_by_side, repeats));
+                let times = |engine: &Engine| [false, true].map(|batch| engine.profile(batch, repeats));
                 Ok(Measured { dense: times(&dense), sparse: times(&sparse), layers: self.chosen(model)? })
             })
             .collect();
-        let measured = measured?;
-        let mut rows = Vec::new();
-        for (at, layer) in measured[0].layers.iter().enumerate() {
-            let mut row = vec![layer.name.clone(), shape(layer)];
-            for batch in 0..2 {
-                let point = |measured: &Measured| {
-                    let layer = &measured.layers[at];
-                    let density = layer.nonzeros as f64 / layer.weights as f64;
-                    (density, measured.sparse[batch][at] / measured.dense[batch][at])
-                };
-                let points: Vec<(f64, f64)> = measured.iter().map(point).collect();
-                row.push(seconds(measured[0].dense[batch][at] / [1.0, 8.0][batch]));
-                row.push(match points.len() {
-                    1 => format!("{:.1}×", 1.0 / points[0].1),
-                    _ => crossover(points).map_or("–".into(), percent),
-                });
-                let choice = [layer.single, layer.lanes][batch];
-                row.push(if choice == Choice::Sparse { "sparse" } else { "dense" }.into());
-            }
-            rows.push(row);
-        }
-        let gain = if models.len() == 1 { "speed-up" } else { "crossover" };
-        let header = ["layer", "shape", "dense, 1", gain, "chosen", "dense, 8", gain, "chosen"];
-        show::print(&tight(grid(header.map(str::to_owned).to_vec(), rows)))
+        show::print(&match measured?.as_slice() {
+            [one] => by_kernel(one),
+            several => by_density(several),
+        })
     }
 
     fn chosen(&self, model: &Model) -> Result<Vec<Layer>, Failure> {
@@ -173,15 +181,77 @@ impl Bench {
     }
 }
 
-/// Seconds of each layer, of a single image and of eight side by side.
+/// What each network takes on disk.
+fn by_size(models: &[Model]) -> Result<(), Failure> {
+    let of_dense = |size: usize, dense: usize| format!("{}, 1/{:.1}", bytes(size), dense as f64 / size as f64);
+    let rows: Result<Vec<Vec<String>>, Failure> = models
+        .iter()
+        .map(|model| {
+            let Sizes { dense, dense_zstd, compressed } = model.sizes()?;
+            Ok(vec![percent(density(model)), bytes(dense), of_dense(dense_zstd, dense), of_dense(compressed, dense)])
+        })
+        .collect();
+    let header = ["density", "dense", "dense, zstd -19", "compressed"].map(str::to_owned).to_vec();
+    show::print(&format!("{}\n\n{}", bold(&models[0].architecture().to_string()), tight(grid(header, rows?))))
+}
+
+/// Seconds of each layer for an image: a single one, and one of a batch.
 struct Measured {
     dense: [Vec<f64>; 2],
     sparse: [Vec<f64>; 2],
     layers: Vec<Layer>,
 }
 
-fn weights_of(layers: &[Layer]) -> (usize, usize) {
-    layers.iter().fold((0, 0), |(nonzeros, weights), layer| (nonzeros + layer.nonzeros, weights + layer.weights))
+/// One network: what each layer takes with either kernel, and which one it gets.
+fn by_kernel(Measured { dense, sparse, layers }: &Measured) -> String {
+    let name = |choice: Choice| if choice == Choice::Sparse { "sparse" } else { "dense" };
+    let rows = layers.iter().enumerate().map(|(at, layer)| {
+        let mut row = vec![layer.name.clone(), shape(layer), percent(density_of(layer))];
+        for (dense, sparse) in dense.iter().zip(sparse) {
+            row.extend([seconds(dense[at]), seconds(sparse[at]), format!("{:.1}×", dense[at] / sparse[at])]);
+        }
+        row.push(match (name(layer.single), name(layer.batch)) {
+            (single, batch) if single == batch => single.into(),
+            (single, batch) => format!("{single}, {batch}"),
+        });
+        row
+    });
+    let header = [
+        "layer",
+        "shape",
+        "density",
+        "dense, alone",
+        "sparse, alone",
+        "gain",
+        "dense, batch",
+        "sparse, batch",
+        "gain",
+        "chosen",
+    ];
+    tight(grid(header.map(str::to_owned).to_vec(), rows.collect()))
+}
+
+/// One network at several densities: below which density each layer is better off without its zeros.
+fn by_density(measured: &[Measured]) -> String {
+    let rows = measured[0].layers.iter().enumerate().map(|(at, layer)| {
+        let mut row = vec![layer.name.clone(), shape(layer)];
+        for batch in 0..2 {
+            let point = |one: &Measured| (density_of(&one.layers[at]), one.sparse[batch][at] / one.dense[batch][at]);
+            row.push(crossover(measured.iter().map(point).collect()).map_or("–".into(), percent));
+        }
+        row
+    });
+    let header = ["layer", "shape", "crossover, alone", "crossover, batch"];
+    tight(grid(header.map(str::to_owned).to_vec(), rows.collect()))
+}
+
+fn density(model: &Model) -> f64 {
+    let (nonzeros, weights) = weights_of(model);
+    nonzeros as f64 / weights as f64
+}
+
+fn density_of(layer: &Layer) -> f64 {
+    layer.nonzeros as f64 / layer.weights as f64
 }
 
 fn shape(layer: &Layer) -> String {

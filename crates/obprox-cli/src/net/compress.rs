@@ -165,7 +165,7 @@ impl Compress {
 }
 
 /// Weights of convolutions and linear layers: those that are not zero, and all.
-fn weights_of(model: &Model) -> (usize, usize) {
+pub fn weights_of(model: &Model) -> (usize, usize) {
     let parameters = model.architecture().graph().parameters();
     let weights = parameters.iter().filter(|parameter| parameter.role == Role::Weight);
     weights

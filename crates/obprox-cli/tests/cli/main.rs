@@ -7,6 +7,7 @@ mod help;
 mod interrupt;
 mod log;
 mod net;
+mod net_served;
 mod paper;
 mod paths;
 mod refused;

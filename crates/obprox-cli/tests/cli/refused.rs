@@ -3,7 +3,7 @@
 use crate::workshop::{Workshop, rows};
 
 /// Runs lines that must all be refused, and collects what they say.
-fn refused(shop: &Workshop, lines: &[&str]) -> String {
+pub fn refused(shop: &Workshop, lines: &[&str]) -> String {
     let before = shop.listing();
     let mut all = String::new();
     for line in lines {

@@ -163,6 +163,8 @@ impl Architecture {
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, channels, classes, .. } = self;
-        write!(f, "{kind}, width {}, {channels} channels, {classes} classes", self.width())
+        let (more_channels, more_classes) =
+            (if *channels == 1 { "" } else { "s" }, if *classes == 1 { "" } else { "es" });
+        write!(f, "{kind}, width {}, {channels} channel{more_channels}, {classes} class{more_classes}", self.width())
     }
 }

@@ -2,6 +2,7 @@
 //! threads.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -12,11 +13,11 @@ use super::narrow::{NarrowConv, NarrowWeights};
 use super::plane::{Plane, Tile};
 use super::sparse::{SparseConv, SparseWeights};
 
-/// What a convolution is executed with.
+/// What a convolution is executed with; single images and images side by side share the weights.
 #[derive(Clone, Debug)]
 pub enum Kernel {
-    Sparse { weights: SparseWeights, tiles: Vec<Tile> },
-    Dense { weights: DenseWeights, tiles: Vec<Tile> },
+    Sparse { weights: Arc<SparseWeights>, tiles: Vec<Tile> },
+    Dense { weights: Arc<DenseWeights>, tiles: Vec<Tile> },
     Narrow { weights: NarrowWeights },
 }
 

@@ -1,7 +1,9 @@
 //! Predictions: a network executed on images of one size, zeros skipped where that is faster.
 //!
 //! Images are executed one by one or, in a batch, eight side by side: each pixel then is a vector of eight images, and
-//! the smallest plane still fills vectors. Threads share the images of a batch, or the channels of a single one.
+//! the smallest plane still fills vectors. Dense kernels gain nothing by that, and eight images fit the caches worse than
+//! one: a network that is mostly dense goes one by one in any case. Threads share the images of a batch, or the channels
+//! of a single one.
 
 mod choice;
 mod convolve;
@@ -51,8 +53,8 @@ pub struct Layer {
     pub side: [usize; 2],
     /// The kernel for single images.
     pub single: Choice,
-    /// The kernel for images side by side.
-    pub lanes: Choice,
+    /// The kernel for batches.
+    pub batch: Choice,
 }
 
 /// A network compiled for images of one size.
@@ -107,7 +109,8 @@ impl Engine {
         let (mut rest_images, mut rest_scores) = (images, scores.as_mut_slice());
         while !rest_images.is_empty() {
             let left = rest_images.len() / image_len;
-            let (take, lanes) = if left < FEWEST_SIDE_BY_SIDE { (1, 1) } else { (left.min(LANES), LANES) };
+            let side_by_side = self.program.side_by_side && left >= FEWEST_SIDE_BY_SIDE;
+            let (take, lanes) = if side_by_side { (left.min(LANES), LANES) } else { (1, 1) };
             let images = rest_images.split_off(..take * image_len).unwrap_or(&[]);
             let scores = rest_scores.split_off_mut(..take * self.program.classes).unwrap_or(&mut []);
             chunks.push((images, scores, lanes));
@@ -122,10 +125,11 @@ impl Engine {
         Ok(scores)
     }
 
-    /// Seconds that each convolution takes, the least of `repeats` runs: of one image, or of as many as are executed side
-    /// by side; by all threads. Reading images apart into every second pixel counts for the convolution that follows.
-    pub fn profile(&self, side_by_side: bool, repeats: usize) -> Vec<f64> {
-        let lanes = if side_by_side { LANES } else { 1 };
+    /// Seconds that each convolution takes for an image, the least of `repeats` runs: for a single one, or in a batch as
+    /// this engine executes batches; by all threads. Taking planes apart into every second pixel counts for the
+    /// convolution that follows.
+    pub fn profile(&self, batch: bool, repeats: usize) -> Vec<f64> {
+        let lanes = if batch && self.program.side_by_side { LANES } else { 1 };
         let image_len = self.shape().iter().product::<usize>();
         let images = vec![0.5; lanes * image_len];
         let mut scores = vec![0.0; lanes * self.program.classes];
@@ -141,7 +145,7 @@ impl Engine {
                 layer += usize::from(matches!(step, Step::Conv { .. }));
                 last = now;
             });
-            least.iter_mut().zip(times).for_each(|(least, time)| *least = least.min(time));
+            least.iter_mut().zip(times).for_each(|(least, time)| *least = least.min(time / lanes as f64));
         }
         least
     }
@@ -182,9 +186,9 @@ impl Engine {
                     let image_len = self.channels * plane.height * plane.width;
                     load(images, image_len, channels, plane, &mut slots[*to], lanes);
                 }
-                Step::Split { from, to, phases } => {
+                Step::Split { from, to, channels, phases } => {
                     let mut out = std::mem::take(&mut slots[*to]);
-                    let planes = slots[*from].chunks_exact(phases.from.len * lanes);
+                    let planes = slots[*from].chunks_exact(phases.from.len * lanes).take(*channels);
                     let split = out.chunks_exact_mut(plane::Phases::COUNT * phases.len * lanes);
                     planes.zip(split).for_each(|(plane, split)| phases.split(plane, split, lanes));
                     slots[*to] = out;
@@ -197,9 +201,9 @@ impl Engine {
                     convolve(kernel, finish, *plane, lanes, buffers, threads);
                     slots[*to] = out;
                 }
-                Step::MaxPool { from, to, size, from_plane, plane } => {
+                Step::MaxPool { from, to, channels, size, from_plane, plane } => {
                     let mut out = std::mem::take(&mut slots[*to]);
-                    let planes = slots[*from].chunks_exact(from_plane.len * lanes);
+                    let planes = slots[*from].chunks_exact(from_plane.len * lanes).take(*channels);
                     for (input, out) in planes.zip(out.chunks_exact_mut(plane.len * lanes)) {
                         max_pool(input, from_plane, *size, out, plane, lanes);
                     }

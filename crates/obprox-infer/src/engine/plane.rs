@@ -4,6 +4,8 @@
 //! a weight of the kernel is nothing but a distance in memory. A pixel is one float, or as many as there are images
 //! side by side (`lanes`). Lengths and distances are counted in pixels where nothing else is said.
 
+use super::LANES;
+
 /// Shape of a plane within its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plane {
@@ -74,15 +76,24 @@ impl Phases {
             let (even, odd) = pair.split_at_mut(self.len * lanes);
             let start = y / 2 * self.row * lanes;
             let (even, odd) = (&mut even[start..][..self.row * lanes], &mut odd[start..][..self.row * lanes]);
-            let pixels = even.chunks_exact_mut(lanes).zip(odd.chunks_exact_mut(lanes));
-            let pairs = row[..row_len].chunks(2 * lanes);
-            for ((even, odd), pair) in pixels.zip(pairs) {
-                even.copy_from_slice(&pair[..lanes]);
-                if pair.len() > lanes {
-                    odd.copy_from_slice(&pair[lanes..]);
-                }
+            let row = &row[..row_len];
+            match lanes {
+                1 => split_row::<1>(row, even, odd),
+                _ => split_row::<LANES>(row, even, odd),
             }
         }
+    }
+}
+
+/// Every second pixel of a row to one side.
+fn split_row<const LANES: usize>(row: &[f32], even: &mut [f32], odd: &mut [f32]) {
+    let (row, even, odd) =
+        (row.as_chunks::<LANES>().0, even.as_chunks_mut::<LANES>().0, odd.as_chunks_mut::<LANES>().0);
+    for ((pair, even), odd) in row.as_chunks::<2>().0.iter().zip(even.iter_mut()).zip(odd) {
+        (*even, *odd) = (pair[0], pair[1]);
+    }
+    if let Some(last) = row.as_chunks::<2>().1.first() {
+        even[row.len() / 2] = *last;
     }
 }
 
@@ -100,7 +111,7 @@ pub fn tiles(plane: &Plane, lanes: usize, unit: usize, most: usize) -> Vec<Tile>
     let (row, row_len) = (plane.row * lanes, plane.width * lanes);
     let mut tiles = Vec::new();
     if row_len.is_multiple_of(unit) {
-        for (start, vectors) in blocks(row_len / unit, most) {
+        for (start, vectors) in blocks(row_len / unit, most, false) {
             let rows = most / vectors;
             let whole = plane.height / rows * rows;
             let high = (0..whole).step_by(rows).map(|y| (y, rows));
@@ -111,23 +122,24 @@ pub fn tiles(plane: &Plane, lanes: usize, unit: usize, most: usize) -> Vec<Tile>
     } else {
         // Straight on over the frame between the rows; what is computed there is made zero again.
         let len = (plane.height - 1) * row + row_len;
-        let blocks = blocks(len.div_ceil(unit), most);
+        let blocks = blocks(len.div_ceil(unit), most, most > 3);
         tiles.extend(blocks.map(|(start, vectors)| Tile { start: start * unit, rows: 1, vectors }));
     }
     tiles
 }
 
-/// Cuts a length into pieces of `most`, and the rest into powers of two: (start, length).
-fn blocks(len: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+/// Cuts a length into pieces of `most`, and the rest into powers of two: (start, length). A rest of three may stay whole.
+fn blocks(len: usize, most: usize, threes: bool) -> impl Iterator<Item = (usize, usize)> {
     let mut start = 0;
     let mut piece = most;
     std::iter::from_fn(move || {
-        while start < len && start + piece > len {
+        let left = len - start;
+        while left > 0 && piece > left {
             piece /= 2;
         }
-        let block = (start < len).then_some((start, piece))?;
-        start += piece;
-        Some(block)
+        let length = if threes && left == 3 { 3 } else { piece.min(left) };
+        start += length;
+        (length > 0).then_some((start - length, length))
     })
 }
 
@@ -169,7 +181,7 @@ mod tests {
 
     #[test]
     fn phases_hold_every_second_pixel() {
-        for (from, lanes) in [(Plane::new(5, 7), 1), (Plane::new(8, 4), 2)] {
+        for (from, lanes) in [(Plane::new(5, 7), 1), (Plane::new(8, 4), LANES)] {
             let to = Plane::new(from.height.div_ceil(2), from.width.div_ceil(2));
             let phases = Phases::new(from, to);
             let plane: Vec<f32> = (0..from.len * lanes).map(|at| at as f32).collect();

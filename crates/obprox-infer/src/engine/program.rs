@@ -1,5 +1,7 @@
 //! A fused network → the steps of its execution for images of one size: planes, buffers, kernels.
 
+use std::sync::Arc;
+
 use obprox::{Error, Result};
 
 use super::choice::{Choice, Kernels, choose};
@@ -22,11 +24,11 @@ pub enum Step {
     /// The channels of the images that are read, into planes.
     Load { channels: Vec<usize>, plane: Plane, to: Slot },
     /// Planes taken apart for convolutions of stride 2.
-    Split { from: Slot, to: Slot, phases: Phases },
+    Split { from: Slot, to: Slot, channels: usize, phases: Phases },
     /// A convolution; the kernels for one image and for images side by side.
     Conv { from: Slot, residual: Option<Slot>, to: Slot, plane: Plane, finish: Finish, single: Kernel, lanes: Kernel },
     /// The largest of each square.
-    MaxPool { from: Slot, to: Slot, size: usize, from_plane: Plane, plane: Plane },
+    MaxPool { from: Slot, to: Slot, channels: usize, size: usize, from_plane: Plane, plane: Plane },
     /// Means of the planes, then classes × channels weights and a bias.
     Head { from: Slot, plane: Plane, channels: usize, weight: Vec<f32>, bias: Vec<f32> },
 }
@@ -39,6 +41,8 @@ pub struct Program {
     pub slots: Vec<usize>,
     pub layers: Vec<Layer>,
     pub classes: usize,
+    /// Whether the images of a batch are executed side by side.
+    pub side_by_side: bool,
 }
 
 /// Floats that a tile may read beyond the last plane of a buffer.
@@ -47,7 +51,12 @@ pub const OVERREAD: usize = 128;
 /// Compiles a network for images of `[height, width]`; `unit` floats are a vector of this machine.
 pub fn compile(net: &FusedNet, kernels: Kernels, [height, width]: [usize; 2], unit: usize) -> Result<Program> {
     let liveness = (kernels != Kernels::Dense).then(|| Liveness::new(net));
-    let mut compiler = Compiler { net, kernels, unit, liveness, planes: vec![Plane::new(height, width)] };
+    let kept = net.channels.iter().enumerate().map(|(value, &channels)| match &liveness {
+        Some(liveness) => liveness.kept(value),
+        None => (0..channels).collect(),
+    });
+    let kept = kept.collect();
+    let mut compiler = Compiler { net, kernels, unit, liveness, kept, planes: vec![Plane::new(height, width)] };
     for step in &net.steps {
         let from = compiler.planes[step.input()];
         let sides = match step {
@@ -69,6 +78,8 @@ struct Compiler<'a> {
     unit: usize,
     /// `None` where nothing may be left out.
     liveness: Option<Liveness>,
+    /// The channels of each value that are computed.
+    kept: Vec<Vec<usize>>,
     /// Of each value.
     planes: Vec<Plane>,
 }
@@ -88,27 +99,31 @@ impl Compiler<'_> {
         let mut steps = Vec::new();
         let mut layers = Vec::new();
         let mut classes = 0;
+        let side_by_side = self.side_by_side();
         for &(place, _) in &places {
             let to = slot(place);
             match place {
                 Place::Value(0) => {
-                    steps.push(Step::Load { channels: self.kept(0), plane: self.planes[0], to });
+                    steps.push(Step::Load { channels: self.kept[0].clone(), plane: self.planes[0], to });
                 }
                 Place::Phases(value) => {
-                    steps.push(Step::Split { from: slot(Place::Value(value)), to, phases: self.phases(value) });
+                    let (from, channels) = (slot(Place::Value(value)), self.kept[value].len());
+                    steps.push(Step::Split { from, to, channels, phases: self.phases(value) });
                 }
                 Place::Value(made) => match &self.net.steps[made - 1] {
                     Fused::Conv(conv) => {
                         let from = slot(self.source(conv));
                         let residual = conv.residual.map(|residual| slot(Place::Value(residual)));
-                        let (single, lanes) = (self.kernel(conv, made, 1)?, self.kernel(conv, made, LANES)?);
-                        layers.push(self.layer(conv, made, &single, &lanes));
+                        let [single, lanes] = self.kernels(conv, made)?;
+                        let batch = if side_by_side { &lanes } else { &single };
+                        layers.push(self.layer(conv, made, [&single, batch].map(Kernel::choice)));
                         let (plane, finish) = (self.planes[made], self.finish(conv, made));
                         steps.push(Step::Conv { from, residual, to, plane, finish, single, lanes });
                     }
                     Fused::MaxPool { input, size } => steps.push(Step::MaxPool {
                         from: slot(Place::Value(*input)),
                         to,
+                        channels: self.kept[*input].len(),
                         size: *size,
                         from_plane: self.planes[*input],
                         plane: self.planes[made],
@@ -120,7 +135,7 @@ impl Compiler<'_> {
                 },
             }
         }
-        Ok(Program { steps, slots, layers, classes })
+        Ok(Program { steps, slots, layers, classes, side_by_side })
     }
 
     /// Everything that is computed, in order, and the last of them that reads it.
@@ -167,23 +182,15 @@ impl Compiler<'_> {
     /// Pixels of all planes of a place.
     fn pixels(&self, place: Place) -> usize {
         match place {
-            Place::Value(value) => self.kept(value).len() * self.planes[value].len,
-            Place::Phases(value) => self.kept(value).len() * Phases::COUNT * self.phases(value).len,
-        }
-    }
-
-    /// The channels of a value that are computed.
-    fn kept(&self, value: usize) -> Vec<usize> {
-        match &self.liveness {
-            Some(liveness) => liveness.kept(value),
-            None => (0..self.net.channels[value]).collect(),
+            Place::Value(value) => self.kept[value].len() * self.planes[value].len,
+            Place::Phases(value) => self.kept[value].len() * Phases::COUNT * self.phases(value).len,
         }
     }
 
     /// Where each channel of a value is among those that are computed.
     fn positions(&self, value: usize) -> Vec<Option<usize>> {
         let mut positions = vec![None; self.net.channels[value]];
-        for (position, channel) in self.kept(value).into_iter().enumerate() {
+        for (position, &channel) in self.kept[value].iter().enumerate() {
             positions[channel] = Some(position);
         }
         positions
@@ -202,7 +209,7 @@ impl Compiler<'_> {
     fn finish(&self, conv: &FusedConv, made: usize) -> Finish {
         let positions = conv.residual.map(|residual| self.positions(residual));
         let mut finish = Finish { bias: Vec::new(), residual: Vec::new(), relu: conv.relu };
-        for output in self.kept(made) {
+        for &output in &self.kept[made] {
             finish.bias.push(match &self.liveness {
                 None => conv.bias[output],
                 Some(liveness) => {
@@ -216,22 +223,6 @@ impl Compiler<'_> {
             finish.residual.push(residual.map_or(NO_CHANNEL, |position| position as u32));
         }
         finish
-    }
-
-    /// The weights of an output that are multiplied, as distances in memory: with zeros or without.
-    fn taps(&self, conv: &FusedConv, output: usize, zeros: bool, positions: &[Option<usize>]) -> Result<Vec<Tap>> {
-        let liveness = self.liveness.as_ref();
-        let constant = liveness.is_some_and(|liveness| liveness.constant_row(conv, output).is_some());
-        let mut taps = Vec::new();
-        for (channel, row, column, weight) in conv.all_taps(output) {
-            // A channel that has no position is absorbed, or read by no row that matters.
-            let Some(position) = positions[channel] else { continue };
-            let weight = if constant { 0.0 } else { weight };
-            if weight != 0.0 || zeros {
-                taps.push(Tap { offset: self.offset(conv, position, row, column)?, weight });
-            }
-        }
-        Ok(taps)
     }
 
     /// From a pixel of the output to the pixel that a weight reads, both counted from their first pixel in the frame.
@@ -255,81 +246,149 @@ impl Compiler<'_> {
         u32::try_from(offset).map_err(|_| Error::Data("the images are too large for this network".into()))
     }
 
-    fn kernel(&self, conv: &FusedConv, made: usize, lanes: usize) -> Result<Kernel> {
-        let choice = choose(self.kernels, &conv.conv, self.density(conv, made), lanes);
+    /// The kernels of a convolution for a single image and for images side by side.
+    fn kernels(&self, conv: &FusedConv, made: usize) -> Result<[Kernel; 2]> {
+        let density = self.density(conv, made);
+        let choices = [1, LANES].map(|lanes| choose(self.kernels, &conv.conv, density, lanes));
         let plane = &self.planes[made];
-        let zeros = choice == Choice::Dense || self.kernels == Kernels::Dense;
-        let positions = self.positions(conv.input);
-        let rows: Result<Vec<Vec<Tap>>> =
-            self.kept(made).into_iter().map(|output| self.taps(conv, output, zeros, &positions)).collect();
-        let rows = rows?;
-        if choice == Choice::Sparse {
-            let mut bounds = vec![0];
-            bounds.extend(rows.iter().scan(0, |end, row| {
-                *end += row.len();
-                Some(*end)
-            }));
-            let weights = SparseWeights { taps: rows.concat(), bounds };
-            return Ok(Kernel::Sparse { weights, tiles: tiles(plane, lanes, self.unit, sparse::TILE) });
+        let narrow = plane.width < self.unit;
+        let columns = if choices.contains(&Choice::Dense) { self.columns(conv)? } else { Vec::new() };
+        let sparse = choices.contains(&Choice::Sparse).then(|| self.sparse_weights(conv, made)).transpose()?;
+        let dense = (choices[1] == Choice::Dense || choices[0] == Choice::Dense && !narrow)
+            .then(|| self.dense_weights(conv, made, &columns));
+        let (sparse, dense) = (sparse.map(Arc::new), dense.map(Arc::new));
+        let kernel = |choice: Choice, lanes: usize| match (choice, &sparse, &dense) {
+            (Choice::Dense, ..) if lanes == 1 && narrow => {
+                Kernel::Narrow { weights: self.narrow_weights(conv, made, &columns) }
+            }
+            (Choice::Dense, _, Some(weights)) => {
+                Kernel::Dense { weights: weights.clone(), tiles: tiles(plane, lanes, self.unit, dense::TILE) }
+            }
+            (_, Some(weights), _) => {
+                Kernel::Sparse { weights: weights.clone(), tiles: tiles(plane, lanes, self.unit, sparse::TILE) }
+            }
+            (_, None, _) => unreachable!("the weights of every choice were made"),
+        };
+        Ok([kernel(choices[0], 1), kernel(choices[1], LANES)])
+    }
+
+    /// Whether kernels that skip zeros do most of the multiply-adds: they are faster side by side, dense ones are not.
+    fn side_by_side(&self) -> bool {
+        let (mut sparse, mut dense) = (0, 0);
+        for (step, made) in self.net.steps.iter().zip(1..) {
+            let Fused::Conv(conv) = step else { continue };
+            let pixels = self.planes[made].height * self.planes[made].width;
+            match choose(self.kernels, &conv.conv, self.density(conv, made), LANES) {
+                Choice::Sparse => sparse += self.nonzeros(conv, made) * pixels,
+                Choice::Dense => dense += self.weights(conv, made) * pixels,
+            }
         }
-        let offsets: Vec<u32> = rows.first().map_or(Vec::new(), |row| row.iter().map(|tap| tap.offset).collect());
-        let weight = |output: usize, at: usize| rows.get(output).map_or(0.0, |row| row[at].weight);
-        if lanes == 1 && plane.width < self.unit {
-            let block = narrow::block(self.unit);
-            let mut weights = Vec::with_capacity(rows.len().next_multiple_of(block) * offsets.len());
-            for first in (0..rows.len()).step_by(block) {
-                for at in 0..offsets.len() {
-                    weights.extend((first..first + block).map(|output| weight(output, at)));
+        sparse > dense
+    }
+
+    /// Weights between channels that are there, zero or not.
+    fn weights(&self, conv: &FusedConv, made: usize) -> usize {
+        self.kept[made].len() * self.kept[conv.input].len() * conv.conv.kernel.pow(2) / conv.conv.groups
+    }
+
+    /// Nonzero weights of the outputs that are there.
+    fn nonzeros(&self, conv: &FusedConv, made: usize) -> usize {
+        self.kept[made].iter().map(|&output| conv.row_nnz(output)).sum()
+    }
+
+    fn density(&self, conv: &FusedConv, made: usize) -> f64 {
+        self.nonzeros(conv, made) as f64 / self.weights(conv, made).max(1) as f64
+    }
+
+    /// Whether an output needs no weights.
+    fn is_constant(&self, conv: &FusedConv, output: usize) -> bool {
+        self.liveness.as_ref().is_some_and(|liveness| liveness.constant_row(conv, output).is_some())
+    }
+
+    fn sparse_weights(&self, conv: &FusedConv, made: usize) -> Result<SparseWeights> {
+        let positions = self.positions(conv.input);
+        let mut weights = SparseWeights { taps: Vec::new(), bounds: vec![0] };
+        for &output in &self.kept[made] {
+            let zeros = (self.kernels == Kernels::Dense).then(|| conv.all_taps(output));
+            let nonzeros = (zeros.is_none() && !self.is_constant(conv, output)).then(|| conv.taps(output));
+            for (channel, row, column, weight) in zeros.into_iter().flatten().chain(nonzeros.into_iter().flatten()) {
+                // A channel that has no position is left out, or read by no row that matters.
+                if let Some(position) = positions[channel] {
+                    weights.taps.push(Tap { offset: self.offset(conv, position, row, column)?, weight });
                 }
             }
-            return Ok(Kernel::Narrow { weights: NarrowWeights { weights, block, offsets } });
+            weights.bounds.push(weights.taps.len());
         }
-        let mut weights = Vec::with_capacity(rows.len().div_ceil(dense::GROUP) * offsets.len());
-        for first in (0..rows.len()).step_by(dense::GROUP) {
-            weights.extend((0..offsets.len()).map(|at| std::array::from_fn(|output| weight(first + output, at))));
-        }
-        let tiles = tiles(plane, lanes, self.unit, dense::TILE);
-        Ok(Kernel::Dense { weights: DenseWeights { weights, offsets }, tiles })
+        Ok(weights)
     }
 
-    /// Nonzero weights among those of the channels that are there.
-    fn density(&self, conv: &FusedConv, made: usize) -> f64 {
-        let outputs = self.kept(made);
-        let weights = outputs.len() * self.kept(conv.input).len() * conv.conv.kernel.pow(2) / conv.conv.groups;
-        let nonzeros: usize = outputs.iter().map(|&output| conv.taps(output).count()).sum();
-        nonzeros as f64 / weights.max(1) as f64
+    /// What a dense kernel multiplies in each row: where the weights are in the row, and where their pixels are.
+    fn columns(&self, conv: &FusedConv) -> Result<Vec<(usize, u32)>> {
+        let positions = self.positions(conv.input);
+        let mut columns = Vec::new();
+        for (at, (channel, row, column, _)) in conv.all_taps(0).enumerate() {
+            if let Some(position) = positions[channel] {
+                columns.push((at, self.offset(conv, position, row, column)?));
+            }
+        }
+        Ok(columns)
     }
 
-    fn layer(&self, conv: &FusedConv, made: usize, single: &Kernel, lanes: &Kernel) -> Layer {
+    /// The rows of the outputs that are computed; `None` where an output needs no weights.
+    fn rows<'a>(&self, conv: &'a FusedConv, made: usize) -> Vec<Option<&'a [f32]>> {
+        let row = |&output: &usize| (!self.is_constant(conv, output)).then(|| conv.row(output));
+        self.kept[made].iter().map(row).collect()
+    }
+
+    fn dense_weights(&self, conv: &FusedConv, made: usize, columns: &[(usize, u32)]) -> DenseWeights {
+        let rows = self.rows(conv, made);
+        let mut weights = Vec::with_capacity(rows.len().div_ceil(dense::GROUP) * columns.len());
+        for group in rows.chunks(dense::GROUP) {
+            let weight = |output: usize, at: usize| group.get(output).copied().flatten().map_or(0.0, |row| row[at]);
+            weights.extend(columns.iter().map(|&(at, _)| std::array::from_fn(|output| weight(output, at))));
+        }
+        DenseWeights { weights, offsets: columns.iter().map(|&(_, offset)| offset).collect() }
+    }
+
+    fn narrow_weights(&self, conv: &FusedConv, made: usize, columns: &[(usize, u32)]) -> NarrowWeights {
+        let rows = self.rows(conv, made);
+        let block = narrow::block(self.unit);
+        let mut weights = Vec::with_capacity(rows.len().next_multiple_of(block) * columns.len());
+        for group in rows.chunks(block) {
+            for &(at, _) in columns {
+                weights.extend(group.iter().map(|row| row.map_or(0.0, |row| row[at])));
+                weights.resize(weights.len().next_multiple_of(block), 0.0);
+            }
+        }
+        NarrowWeights { weights, block, offsets: columns.iter().map(|&(_, offset)| offset).collect() }
+    }
+
+    fn layer(&self, conv: &FusedConv, made: usize, [single, batch]: [Choice; 2]) -> Layer {
         Layer {
             name: conv.conv_name.clone(),
             conv: conv.conv,
             weights: conv.weight.len(),
-            nonzeros: conv.weight.iter().filter(|&&weight| weight != 0.0).count(),
-            outputs_kept: self.kept(made).len(),
+            nonzeros: conv.nnz(),
+            outputs_kept: self.kept[made].len(),
             side: [self.planes[made].height, self.planes[made].width],
-            single: single.choice(),
-            lanes: lanes.choice(),
+            single,
+            batch,
         }
     }
 
     fn head(&self, from: Slot, input: usize, weight: &[f32], bias: &[f32]) -> Step {
-        let kept = self.kept(input);
-        let rows = weight.chunks_exact(self.net.channels[input]);
-        let weight = rows.flat_map(|row| kept.iter().map(|&channel| row[channel])).collect();
+        let kept = &self.kept[input];
+        let rows = || weight.chunks_exact(self.net.channels[input]);
         let mut bias = bias.to_vec();
         if let Some(liveness) = &self.liveness {
-            let rows = self.net.steps.last().into_iter().flat_map(|step| match step {
-                Fused::Head { weight, .. } => weight.as_slice(),
-                _ => &[],
-            });
-            let absorbed = liveness.absorbed[input].iter().zip(&liveness.constant[input]).cycle();
-            for (at, (weight, (absorbed, constant))) in rows.zip(absorbed).enumerate() {
-                if *absorbed {
-                    bias[at / self.net.channels[input]] += (f64::from(*weight) * constant.unwrap_or(0.0)) as f32;
-                }
+            for (bias, row) in bias.iter_mut().zip(rows()) {
+                let left_out = |(channel, weight): (usize, &f32)| {
+                    liveness.left_out(input, channel).map(|constant| f64::from(*weight) * constant)
+                };
+                *bias = (f64::from(*bias) + row.iter().enumerate().filter_map(left_out).sum::<f64>()) as f32;
             }
         }
+        let weight = rows().flat_map(|row| kept.iter().map(|&channel| row[channel])).collect();
         Step::Head { from, plane: self.planes[input], channels: kept.len(), weight, bias }
     }
 }

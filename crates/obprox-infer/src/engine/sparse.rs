@@ -51,6 +51,7 @@ impl SparseConv<'_> {
                 (1, 8) => self.tile::<S, LANES, 1, 8>(simd, start),
                 (2, 4) => self.tile::<S, LANES, 2, 4>(simd, start),
                 (1, 4) => self.tile::<S, LANES, 1, 4>(simd, start),
+                (1, 3) => self.tile::<S, LANES, 1, 3>(simd, start),
                 (4, 2) => self.tile::<S, LANES, 4, 2>(simd, start),
                 (1, 2) => self.tile::<S, LANES, 1, 2>(simd, start),
                 (8, 1) => self.tile::<S, LANES, 8, 1>(simd, start),
