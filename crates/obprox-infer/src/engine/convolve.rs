@@ -51,8 +51,8 @@ impl Kernel {
     }
 }
 
-/// Multiply-adds that are worth waking a thread for: some microseconds of work.
-const WORTH_A_THREAD: usize = 1 << 17;
+/// Multiply-adds that are worth waking a thread for: some ten microseconds of work.
+const WORTH_A_THREAD: usize = 1 << 19;
 
 /// Where a convolution reads and writes.
 pub struct Buffers<'a> {

@@ -120,7 +120,11 @@ impl Engine {
         if threads > 1 && (chunks.len() % threads == 0 || chunks.len() >= 4 * threads) {
             chunks.into_par_iter().for_each(|(images, scores, lanes)| self.run_chunk(images, scores, lanes, 1));
         } else {
-            chunks.into_iter().for_each(|(images, scores, lanes)| self.run_chunk(images, scores, lanes, threads));
+            let run = || {
+                chunks.into_iter().for_each(|(images, scores, lanes)| self.run_chunk(images, scores, lanes, threads))
+            };
+            // Within the pool a layer wakes one thread less: whoever called from outside would sleep through each of them.
+            if threads > 1 { rayon::scope(|_| run()) } else { run() }
         }
         Ok(scores)
     }
