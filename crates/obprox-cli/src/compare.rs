@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use obprox::output::write_whole;
-use obprox::{Fit, Method, Problem, Run, Status};
-use serde::Serialize;
+use obprox::{Method, Run, Status};
+use obprox_report::{Report, table};
 
 use crate::failure::Failure;
-use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, parse_solver, solver_names};
+use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, parse_solver, solver_names};
 use crate::input::{self, shown};
-use crate::show::{self, bold, digits, grid, markdown, plural, rough, tight};
-use crate::watch::{Bar, interrupt};
+use crate::show;
+use crate::watch::{Bar, Log, Origin, interrupt};
 
 /// Run several solvers on one file and show them in one table
 #[derive(Args)]
@@ -32,6 +32,10 @@ pub struct Compare {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Where to write the record of all runs, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -46,32 +50,16 @@ pub struct Compare {
     method: MethodFlags,
 
     #[command(flatten)]
+    report: ReportFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  obprox compare train.svm --test test.svm
+  obprox compare train.svm --test test.svm --report report.html
   obprox compare train.svm --solvers prox-sg,obproxsg-plus --epochs 50 --output table.md";
-
-/// A row of the table.
-#[derive(Serialize)]
-struct Row {
-    solver: &'static str,
-    status: &'static str,
-    #[serde(rename = "F")]
-    objective: f64,
-    f: f64,
-    density: f64,
-    nnz: usize,
-    gap: Option<f64>,
-    relative_gap: Option<f64>,
-    kkt: f64,
-    epochs: u64,
-    seconds: f64,
-    relative_runtime: f64,
-    test_score: Option<f64>,
-}
 
 #[derive(Clone, Copy)]
 enum FileFormat {
@@ -97,9 +85,11 @@ impl Compare {
         let settings: Vec<_> = methods.iter().map(|&method| self.method.settings(method)).collect::<Result<_, _>>()?;
         self.method.check(&self.problem, self.test.is_some())?;
         let output = self.output.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
-        let writes = [("--output", self.output.as_deref())];
+        self.report.check()?;
+        let (table, log) = (("--output", self.output.as_deref()), ("--log", self.log.as_deref()));
+        let writes = [table, log, self.report.writes()];
         input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
-        self.reading.start_threads()?;
+        let threads = self.reading.start_threads()?;
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
@@ -107,119 +97,49 @@ impl Compare {
         let (problem, test) = input::problem(&self.data, test, &self.problem, lambda, &self.reading, self.quiet)?;
 
         // ---- the runs ----------------------------------------------------------------------------------------
-        let mut rows: Vec<Row> = Vec::new();
+        let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);
+        let mut log = Log::new(self.log.clone(), origin);
+        let (mut written, mut diverged) = (Vec::new(), true);
         for settings in settings {
-            let method = settings.method;
-            let mut bar = Bar::new(format!("{:<13}", method.name()), self.quiet);
+            let mut bar = Bar::new(format!("{:<13}", settings.method.name()), self.quiet);
             let mut stop = interrupt::Interrupt;
-            let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop);
+            let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop).observe(&mut log);
             if let Some(test) = &test {
                 run = run.validate(test);
             }
             let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
-            let score = test.as_ref().map(|test| fit.model.score(test)).transpose()?;
-            rows.push(Row::new(method, &fit, score));
+            let measured = test.as_ref().map(|test| fit.model.evaluate(test)).transpose()?;
+            log.end(&fit, measured.as_ref());
+            diverged &= fit.status == Status::Diverged;
             // Written after each solver, so that a later failure loses nothing.
+            let report = Report::new(log.so_far()?);
             if let Some((path, format)) = output {
-                compare_runtimes(&mut rows);
-                write(path, format, &rows)?;
+                write(path, format, &report)?;
             }
+            written = self.report.write(&report)?;
             if interrupt::pressed() {
                 show::note("interrupted: the table has the solvers that ran until then", self.quiet);
                 break;
             }
         }
-        compare_runtimes(&mut rows);
+
+        // ---- what is told ------------------------------------------------------------------------------------
+        let report = Report::new(log.finish()?);
         if !self.quiet {
-            let mut page = title(&shown(&self.data), &problem);
-            page += &tight(table(&rows, true));
-            page += &format!("\n{LEGEND}\n");
-            if let Some((path, _)) = output {
-                page += &format!("\ntable written to {}\n", path.display());
+            let mut page: String = report.problems.iter().map(crate::report::problem).collect();
+            let table = self.output.as_ref().map(|path| format!("table written to {}", path.display()));
+            let log = self.log.as_ref().map(|path| format!("log written to {}", path.display()));
+            let written: Vec<String> = table.into_iter().chain(log).chain(written).collect();
+            if !written.is_empty() {
+                page += &format!("\n{}\n", written.join("\n"));
             }
             show::print(&page)?;
         }
-        match rows.iter().filter(|row| row.status == Status::Diverged.name()).count() {
-            diverged if diverged == rows.len() => {
-                Err(Failure::other("every run diverged; try a smaller --step, --step auto or --standardize"))
-            }
-            _ => Ok(()),
+        match diverged {
+            true => Err(Failure::other("every run diverged; try a smaller --step, --step auto or --standardize")),
+            false => Ok(()),
         }
     }
-}
-
-const LEGEND: &str = "* the best of its column; gap is relative to F, rel. is time against the fastest";
-
-impl Row {
-    fn new(method: Method, fit: &Fit, test_score: Option<f64>) -> Self {
-        let certificate = &fit.certificate;
-        Self {
-            solver: method.name(),
-            status: fit.status.name(),
-            objective: certificate.objective,
-            f: certificate.loss,
-            density: certificate.density,
-            nnz: certificate.nnz,
-            gap: certificate.gap,
-            relative_gap: certificate.relative_gap(),
-            kkt: certificate.kkt,
-            epochs: fit.epochs,
-            seconds: fit.seconds,
-            relative_runtime: 1.0,
-            test_score,
-        }
-    }
-}
-
-/// Times in units of the shortest.
-fn compare_runtimes(rows: &mut [Row]) {
-    let fastest = rows.iter().map(|row| row.seconds).fold(f64::INFINITY, f64::min);
-    rows.iter_mut().for_each(|row| row.relative_runtime = row.seconds / fastest.max(f64::MIN_POSITIVE));
-}
-
-fn title(data: &str, problem: &Problem) -> String {
-    format!(
-        "{}\n{} × {}, {} loss, λ = {}\n\n",
-        bold(data),
-        plural(problem.n_rows() as u64, "row"),
-        plural(problem.n_features() as u64, "feature"),
-        problem.loss().name(),
-        show::lambda(problem)
-    )
-}
-
-/// The table for people, as few digits as tell solvers apart, to stay within 80 columns; `marked` sets a star at the best of each column.
-fn table(rows: &[Row], marked: bool) -> comfy_table::Table {
-    let has_test = rows.iter().any(|row| row.test_score.is_some());
-    let mut header = vec!["solver", "F", "f", "density", "nnz", "gap", "sec", "rel."];
-    header.extend(has_test.then_some("test"));
-    // What each column is judged by; smaller is better.
-    let best =
-        |key: fn(&Row) -> f64| rows.iter().map(key).filter(|value| !value.is_nan()).fold(f64::INFINITY, f64::min);
-    let cells = |row: &Row| {
-        let cell = |text: String, key: fn(&Row) -> f64| match (marked, key(row) == best(key)) {
-            (true, true) => format!("{text}*"),
-            (true, false) => format!("{text} "),
-            (false, _) => text,
-        };
-        let diverged = if row.status == Status::Diverged.name() { " (diverged)" } else { "" };
-        let mut cells = vec![
-            format!("{}{diverged}", row.solver),
-            cell(digits(row.objective, 5), |row| row.objective),
-            cell(digits(row.f, 4), |row| row.f),
-            cell(digits(100.0 * row.density, 3) + "%", |row| row.density),
-            cell(row.nnz.to_string(), |row| row.nnz as f64),
-            cell(row.relative_gap.map_or("–".into(), rough), |row| row.relative_gap.unwrap_or(f64::NAN)),
-            cell(format!("{:.3}", row.seconds), |row| row.seconds),
-            format!("{:.1}×", row.relative_runtime),
-        ];
-        if has_test {
-            let score = row.test_score.map_or("–".into(), |score| format!("{score:.4}"));
-            cells.push(cell(score, |row| row.test_score.map_or(f64::NAN, |score| -score)));
-        }
-        cells
-    };
-    grid(header.into_iter().map(str::to_owned).collect(), rows.iter().map(cells).collect())
 }
 
 fn format_of(path: &Path) -> Result<FileFormat, Failure> {
@@ -231,27 +151,12 @@ fn format_of(path: &Path) -> Result<FileFormat, Failure> {
     }
 }
 
-fn write(path: &Path, format: FileFormat, rows: &[Row]) -> Result<(), Failure> {
+fn write(path: &Path, format: FileFormat, report: &Report) -> Result<(), Failure> {
+    let table = table::runs(&report.problems);
     let text = match format {
-        FileFormat::Csv => csv(rows),
-        FileFormat::Json => serde_json::to_string_pretty(rows).expect("rows are plain data"),
-        FileFormat::Markdown => markdown(table(rows, false)),
+        FileFormat::Csv => table.to_csv(),
+        FileFormat::Json => table.to_json(),
+        FileFormat::Markdown => table.to_markdown(),
     };
-    Ok(write_whole(path, |out| writeln!(out, "{}", text.trim_end()))?)
-}
-
-/// No name or number here has a comma, so nothing needs quotes. Figures that do not exist stay empty.
-fn csv(rows: &[Row]) -> String {
-    let mut text =
-        "solver,status,F,f,density,nnz,gap,relative_gap,kkt,epochs,seconds,relative_runtime,test_score\n".to_owned();
-    let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    for row in rows {
-        let Row { solver, status, objective, f, density, nnz, kkt, epochs, seconds, relative_runtime, .. } = row;
-        let (gap, relative, score) = (optional(row.gap), optional(row.relative_gap), optional(row.test_score));
-        text += &format!(
-            "{solver},{status},{objective},{f},{density},{nnz},{gap},{relative},{kkt},{epochs},{seconds},\
-             {relative_runtime},{score}\n"
-        );
-    }
-    text
+    Ok(write_whole(path, |out| out.write_all(text.as_bytes()))?)
 }

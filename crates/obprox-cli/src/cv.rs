@@ -7,10 +7,12 @@ use obprox::cv::{Rule, Scores, Validated};
 use obprox::loss::Task;
 use obprox::output::write_whole;
 use obprox::{CrossValidation, Fit, Lambda, Problem, Run, Settings, Status};
+use obprox_report::Report;
+use obprox_report::log::event;
 
 use crate::destination::Destination;
 use crate::failure::Failure;
-use crate::flags::{DataFlags, PathFlags, ProblemFlags, whole};
+use crate::flags::{DataFlags, PathFlags, ProblemFlags, ReportFlags, whole};
 use crate::input::{self, shown};
 use crate::show::{self, Outcome, bold, digits, grid, plural, sparkline, tight};
 use crate::watch::{Bar, FoldsBar, Log, Origin, interrupt};
@@ -59,6 +61,9 @@ pub struct Cv {
     path: PathFlags,
 
     #[command(flatten)]
+    report: ReportFlags,
+
+    #[command(flatten)]
     problem: ProblemFlags,
 
     #[command(flatten)]
@@ -67,7 +72,7 @@ pub struct Cv {
 
 const EXAMPLES: &str = "\
 Examples:
-  obprox cv train.svm --out model.json
+  obprox cv train.svm --out model.json --report report.html
   obprox cv train.svm --folds 10 --rule 1se --test test.svm --out model.json
   obprox cv table.csv --label income --loss squared --scores scores.csv";
 
@@ -91,6 +96,7 @@ impl Cv {
     pub fn run(self) -> Result<(), Failure> {
         // ---- everything that can be refused before a file is read --------------------------------------------
         self.problem.check()?;
+        self.report.check()?;
         let out = self.out.clone().map(Destination::from);
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
@@ -123,14 +129,10 @@ impl Cv {
         let rule = Rule::from(self.rule);
         let at = |rule| problem.clone().with_lambda(Lambda::Value(validated.chosen(rule).lambda));
         let chosen = at(rule)?;
-        let origin = Origin {
-            data: name.clone(),
-            test: self.test.as_deref().map(shown),
-            weights: self.problem.weights.as_deref().map(shown),
-            feature_weights: self.problem.feature_weights.as_deref().map(shown),
-            threads,
-        };
-        let mut log = self.log.clone().map(|path| Log::new(path, origin));
+        let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);
+        let logged = self.log.is_some() || self.report.wanted();
+        let folds = || folds(&validated, rule);
+        let mut log = logged.then(|| Log::new(self.log.clone(), origin).with_folds(folds()));
         let fit = self.refit(&chosen, &settings, log.as_mut())?;
         let other = match rule {
             Rule::Best => Rule::OneSe,
@@ -161,9 +163,11 @@ impl Cv {
             (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
             _ => None,
         };
-        if let (Some(log), Some(path)) = (log, &self.log) {
-            log.finish(&fit, measured.as_ref())?;
-            written.push(format!("log written to {}", path.display()));
+        if let Some(mut log) = log {
+            log.end(&fit, measured.as_ref());
+            let runs = log.finish()?;
+            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
+            written.extend(self.report.write(&Report::new(runs))?);
         }
         if fit.status == Status::Stopped {
             let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
@@ -196,7 +200,8 @@ impl Cv {
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
         let out = out.and_then(Destination::file);
-        let writes = [("--out", out), ("--scores", self.scores.as_deref()), ("--log", self.log.as_deref())];
+        let (scores, log) = (("--scores", self.scores.as_deref()), ("--log", self.log.as_deref()));
+        let writes = [("--out", out), scores, log, self.report.writes()];
         input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)
     }
 
@@ -257,6 +262,24 @@ impl Cv {
             page += "\nthe smallest λ is the best: a smaller --ratio may be better still\n";
         }
         page + "\n"
+    }
+}
+
+/// What the folds said, for the log.
+fn folds(validated: &Validated, rule: Rule) -> event::Folds {
+    let score = |scores: &Scores| event::Score {
+        lambda: Some(scores.lambda),
+        mean: Some(scores.mean),
+        error: Some(scores.error),
+        score: scores.score,
+        nnz: Some(scores.folds.iter().map(|fold| fold.nnz as f64).sum::<f64>() / scores.folds.len().max(1) as f64),
+    };
+    event::Folds {
+        folds: validated.scores.first().map_or(0, |scores| scores.folds.len() as u64),
+        rule: Some(if rule == Rule::OneSe { "1se" } else { "best" }.into()),
+        best: Some(validated.chosen(Rule::Best).lambda),
+        one_se: Some(validated.chosen(Rule::OneSe).lambda),
+        scores: validated.scores.iter().map(score).collect(),
     }
 }
 

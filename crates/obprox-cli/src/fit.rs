@@ -8,10 +8,11 @@ use obprox::loss::Task;
 use obprox::metrics::Metrics;
 use obprox::path::{Found, at_most};
 use obprox::{Lambda, Method, Model, Observer, Problem, Run, Settings, Start, Status};
+use obprox_report::Report;
 
 use crate::destination::{Destination, check_directory};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, parse_solver, solver_names, whole};
+use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, parse_solver, solver_names, whole};
 use crate::input::{self, shown};
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
@@ -70,6 +71,9 @@ pub struct Fit {
     method: MethodFlags,
 
     #[command(flatten)]
+    report: ReportFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -78,6 +82,7 @@ Examples:
   obprox fit train.svm --test test.svm --out model.json
   obprox fit table.csv --label income --loss squared --lambda 0.05max
   obprox fit train.svm --nnz 50 --out model.json      at most 50 features
+  obprox fit train.svm --test test.svm --report report.html
   obprox fit train.svm --solver prox-svrg --step auto --epochs 100 --log run.jsonl
   obprox fit train.svm --epochs 500 --checkpoint state --resume --out model.json
   xzcat train.xz | obprox fit - --lambda 1e-4";
@@ -94,6 +99,7 @@ impl Fit {
         let settings = self.method.settings(parse_solver(&self.solver))?;
         self.problem.check()?;
         self.method.check(&self.problem, self.test.is_some())?;
+        self.report.check()?;
         if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
             return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts"));
         }
@@ -119,7 +125,9 @@ impl Fit {
         }
 
         // ---- the run -----------------------------------------------------------------------------------------
-        let mut log = self.log.clone().map(|path| Log::new(path, self.origin(threads)));
+        let logged = self.log.is_some() || self.report.wanted();
+        let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);
+        let mut log = logged.then(|| Log::new(self.log.clone(), origin));
         let (fit, batch, search) = match self.nnz {
             Some(most) => {
                 let found = self.search(&problem, most, &settings)?;
@@ -145,9 +153,11 @@ impl Fit {
             (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
             _ => None,
         };
-        if let (Some(log), Some(path)) = (log, &self.log) {
-            log.finish(&fit, measured.as_ref())?;
-            written.push(format!("log written to {}", path.display()));
+        if let Some(mut log) = log {
+            log.end(&fit, measured.as_ref());
+            let runs = log.finish()?;
+            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
+            written.extend(self.report.write(&Report::new(runs))?);
         }
         written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
         if fit.status == Status::Stopped {
@@ -209,22 +219,12 @@ impl Fit {
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
-        let writes = [("--out", out.and_then(Destination::file)), ("--log", self.log.as_deref())];
+        let out = ("--out", out.and_then(Destination::file));
+        let writes = [out, ("--log", self.log.as_deref()), self.report.writes()];
         input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
         match &self.checkpoint {
             Some(directory) => check_directory("--checkpoint", directory),
             None => Ok(()),
-        }
-    }
-
-    fn origin(&self, threads: usize) -> Origin {
-        let name = |path: &Option<PathBuf>| path.as_deref().map(shown);
-        Origin {
-            data: shown(&self.data),
-            test: name(&self.test),
-            weights: name(&self.problem.weights),
-            feature_weights: name(&self.problem.feature_weights),
-            threads,
         }
     }
 

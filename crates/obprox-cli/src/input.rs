@@ -47,7 +47,27 @@ pub fn check_paths(
 /// Reads a data set, with a sign of life on a terminal.
 pub fn data(path: &Path, flags: &DataFlags, quiet: bool) -> Result<Dataset, Failure> {
     let _waiting = watch::waiting(format!("reading {}", shown(path)), quiet);
-    Ok(read(path, &flags.options())?)
+    let mut data = read(path, &flags.options())?;
+    if let Some(names) = &flags.names {
+        name_features(&mut data, names)?;
+    }
+    Ok(data)
+}
+
+/// Gives the features the names of a file, a line each; features that only the names know of are empty columns.
+fn name_features(data: &mut Dataset, file: &Path) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(file).map_err(obprox::Error::reading(file))?;
+    let names: Vec<String> = text.lines().map(str::to_owned).collect();
+    let (has, given, file) = (data.matrix.n_cols(), names.len(), file.display());
+    if let Some(line) = names.iter().position(|name| name.trim().is_empty()) {
+        return Err(Failure::input(format!("--names {file}:{}: is empty: each line names a feature", line + 1)));
+    }
+    if given < has {
+        return Err(Failure::input(format!("--names {file}: has {given} names, but the data has {has} features")));
+    }
+    data.widen(given);
+    data.names = Some(names);
+    Ok(())
 }
 
 /// Reads a data set that must have labels.

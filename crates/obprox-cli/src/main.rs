@@ -14,9 +14,10 @@ mod fit;
 mod flags;
 mod input;
 mod net;
+mod paper;
 mod path;
-mod plot;
 mod predict;
+mod report;
 mod show;
 mod watch;
 
@@ -39,7 +40,9 @@ Examples:
   obprox compare train.svm --lambda 0.1max
   obprox path train.svm --test test.svm --plot path.svg
   obprox cv train.svm --out model.json
+  obprox report run.jsonl --out report.html
   obprox data inspect train.svm
+  obprox paper convex --data data
   obprox help fit                    every flag of a subcommand";
 
 #[derive(Subcommand)]
@@ -58,8 +61,12 @@ enum Command {
     Cv(Box<cv::Cv>),
     /// Sparse networks: compress, predict, measure
     Net(net::Net),
-    /// Look at data files, convert and generate them
+    /// Show the logs of runs: a table, a page with charts, pictures
+    Report(report::ReportCommand),
+    /// Look at data files, convert, generate and download them
     Data(data::Data),
+    /// The paper's experiments, beside the paper's figures
+    Paper(paper::Paper),
     /// Print a completion script for your shell
     Completions(completions::Completions),
 }
@@ -73,7 +80,9 @@ fn main() -> ExitCode {
         Command::Path(path) => path.run(),
         Command::Cv(cv) => cv.run(),
         Command::Net(net) => net.run(),
+        Command::Report(report) => report.run(),
         Command::Data(data) => data.run(),
+        Command::Paper(paper) => paper.run(),
         Command::Completions(completions) => completions.run(),
     });
     match outcome {

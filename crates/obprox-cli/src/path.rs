@@ -7,14 +7,16 @@ use obprox::metrics::Metrics;
 use obprox::output::write_whole;
 use obprox::path::{Step, Steps};
 use obprox::{Block, Lambda, Problem, Status};
+use obprox_report::Report;
+use obprox_report::chart::Figure;
+use obprox_report::charts::charts;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::{DataFlags, PathFlags, ProblemFlags};
+use crate::flags::{DataFlags, PathFlags, ProblemFlags, ReportFlags};
 use crate::input::{self, shown};
-use crate::plot;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
-use crate::watch::{PathBar, interrupt};
+use crate::watch::{Log, Origin, PathBar, interrupt};
 
 /// Train at many λ, from λ_max down, each starting from the one before
 #[derive(Args)]
@@ -35,12 +37,19 @@ pub struct PathCommand {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
+    /// Where to write the record of the path, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
 
     #[command(flatten)]
     path: PathFlags,
+
+    #[command(flatten)]
+    report: ReportFlags,
 
     #[command(flatten)]
     problem: ProblemFlags,
@@ -52,6 +61,7 @@ pub struct PathCommand {
 const EXAMPLES: &str = "\
 Examples:
   obprox path train.svm --test test.svm --plot path.svg
+  obprox path train.svm --test test.svm --report report.html
   obprox path train.svm --lambdas 20 --ratio 1e-2 --out path.json
   obprox path table.csv --label income --loss squared --at 0.5max,0.1max,1/N --out path.csv";
 
@@ -110,8 +120,9 @@ impl PathCommand {
         // ---- everything that can be refused before a file is read --------------------------------------------
         self.problem.check()?;
         let out = self.out.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
+        self.report.check()?;
         self.check_paths()?;
-        self.reading.start_threads()?;
+        let threads = self.reading.start_threads()?;
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
@@ -137,10 +148,15 @@ impl PathCommand {
             self.write(path, format, &problem, settings.tolerance, &steps)?;
             written.push(format!("path written to {}", path.display()));
         }
-        if let (Some(path), false) = (&self.plot, steps.steps.is_empty()) {
-            let picture = plot::path(&name, problem.lambda_max(), &steps.steps);
-            write_whole(path, |out| out.write_all(picture.as_bytes()))?;
-            written.push(format!("plot written to {}", path.display()));
+        let logged = self.log.is_some() || self.plot.is_some() || self.report.wanted();
+        if logged && !steps.steps.is_empty() {
+            let mut log =
+                Log::new(self.log.clone(), Origin::new(&self.data, self.test.as_deref(), &self.problem, threads));
+            log.path(&problem, &settings, &steps);
+            let report = Report::new(log.finish()?);
+            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
+            written.extend(self.draw(&report)?);
+            written.extend(self.report.write(&report)?);
         }
         if steps.stopped {
             let done = steps.steps.len();
@@ -158,13 +174,23 @@ impl PathCommand {
         Ok(())
     }
 
+    /// All charts of the path as one picture; a line that says where.
+    fn draw(&self, report: &Report) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.plot else { return Ok(None) };
+        let panels = report.problems.iter().flat_map(charts).map(|chart| chart.panel);
+        let picture = Figure::new(panels).size(760, 380).to_svg();
+        write_whole(path, |out| out.write_all(picture.as_bytes()))?;
+        Ok(Some(format!("plot written to {}", path.display())))
+    }
+
     fn check_paths(&self) -> Result<(), Failure> {
         if let Some(path) = &self.plot
             && path.extension().is_none_or(|ending| ending != "svg")
         {
             return Err(Failure::input(format!("--plot {}: the name must end in .svg", path.display())));
         }
-        let writes = [("--out", self.out.as_deref()), ("--plot", self.plot.as_deref())];
+        let (out, plot) = (("--out", self.out.as_deref()), ("--plot", self.plot.as_deref()));
+        let writes = [out, plot, ("--log", self.log.as_deref()), self.report.writes()];
         input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)
     }
 
@@ -226,7 +252,7 @@ impl<'a> Row<'a> {
 }
 
 /// The mean loss on the test data.
-fn test_loss(metrics: &Metrics) -> Option<f64> {
+pub fn test_loss(metrics: &Metrics) -> Option<f64> {
     match metrics {
         Metrics::Classification { loss, .. } | Metrics::Regression { loss, .. } => *loss,
     }

@@ -1,6 +1,7 @@
-//! `obprox data`: look at a data file, turn it into another, or make one.
+//! `obprox data`: look at a data file, turn it into another, make one or get one.
 
 mod convert;
+mod get;
 mod inspect;
 mod synth;
 
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::show::{self, bold, plural};
 use crate::watch;
 
-/// Look at data files, convert and generate them
+/// Look at data files, convert, generate and download them
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub struct Data {
@@ -31,6 +32,8 @@ enum Command {
     Convert(convert::Convert),
     /// Generate a planted sparse problem of any shape
     Synth(synth::Planted),
+    /// Download the paper's data sets; without a name, list them
+    Get(get::Get),
 }
 
 impl Data {
@@ -39,6 +42,7 @@ impl Data {
             Command::Inspect(inspect) => inspect.run(),
             Command::Convert(convert) => convert.run(),
             Command::Synth(planted) => planted.run(),
+            Command::Get(get) => get.run(),
         }
     }
 }

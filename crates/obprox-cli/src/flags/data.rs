@@ -1,5 +1,6 @@
 //! How data files are read.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -30,6 +31,10 @@ pub struct DataFlags {
     /// At least this many features, for data whose last columns are empty
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     features: Option<u32>,
+
+    /// A file with the name of each feature, one a line, such as the vocabulary of a LIBSVM file
+    #[arg(long, value_name = "FILE")]
+    pub names: Option<PathBuf>,
 
     /// Threads for reading and evaluation [default: one a core]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -4,6 +4,7 @@ mod data;
 mod lambda;
 mod method;
 mod problem;
+mod report;
 
 pub use data::DataFlags;
 #[cfg(feature = "net")]
@@ -11,6 +12,7 @@ pub use data::start_threads;
 pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 pub use problem::ProblemFlags;
+pub use report::{FileFlags, ReportFlags, check_page, write_report};
 
 /// A finite number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {

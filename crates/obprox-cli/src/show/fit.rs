@@ -1,9 +1,9 @@
 //! The table at the end of a fit.
 
 use obprox::metrics::Metrics;
-use obprox::{Fit, Method, Model, Point, Problem, Settings, Status, certify};
+use obprox::{Certificate, Fit, Method, Model, Point, Problem, Settings, Status, certify};
 
-use super::{bold, metrics, pairs, percent, plural, rough, seconds, significant, trimmed};
+use super::{bold, metrics, pairs, percent, plural, rough, seconds, signed, significant, sparkline, trimmed};
 
 /// So many of the largest weights are shown.
 const WEIGHTS: usize = 10;
@@ -42,6 +42,7 @@ pub fn fit(outcome: &Outcome) -> String {
     }
     page += "\n\n";
     page += &figures(problem, fit, outcome.search);
+    page += &curves(fit);
     page += &format!("\n{}\n", in_words(fit, settings));
     if let Some(hint) = hint(problem, fit) {
         page += &format!("{hint}\n");
@@ -87,8 +88,19 @@ fn figures(problem: &Problem, fit: &Fit, search: Option<&str>) -> String {
     pairs(rows)
 }
 
+/// F and density along the run, where there is enough of it to be a curve.
+fn curves(fit: &Fit) -> String {
+    let evaluated: Vec<&Certificate> = fit.trace.iter().filter_map(|record| record.certificate.as_ref()).collect();
+    if evaluated.len() < 3 {
+        return String::new();
+    }
+    let objective: Vec<f64> = evaluated.iter().map(|certificate| certificate.objective).collect();
+    let density: Vec<f64> = evaluated.iter().map(|certificate| certificate.density).collect();
+    format!("\n{}{}", sparkline("F", &objective), sparkline("density", &density))
+}
+
 /// λ, by itself and against λ_max.
-pub fn lambda(problem: &Problem) -> String {
+fn lambda(problem: &Problem) -> String {
     let (lambda, max) = (problem.lambda(), problem.lambda_max());
     match max {
         0.0 => format!("{} (λ_max is 0)", trimmed(lambda)),
@@ -155,11 +167,6 @@ fn largest_weights(model: &Model) -> String {
         (name(model, feature), format!("{:>12}{class}", signed(value)))
     });
     format!("\n{}\n{}", bold(&title), pairs(rows))
-}
-
-fn signed(value: f64) -> String {
-    let sign = if value > 0.0 { "+" } else { "" };
-    sign.to_owned() + &significant(value)
 }
 
 /// A feature's name, or its number as LIBSVM files count.

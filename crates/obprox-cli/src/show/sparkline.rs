@@ -1,5 +1,7 @@
 //! A curve in one line of text.
 
+use obprox_report::terminal::heights;
+
 use super::{digits, sampled};
 
 /// So many characters, to stay within 80 columns with the words around them.
@@ -13,12 +15,7 @@ pub fn sparkline(name: &str, values: &[f64]) -> String {
     if low > high {
         return String::new();
     }
-    let height = |value: f64| match (value.is_finite(), high > low) {
-        (false, _) => ' ',
-        (true, false) => '▁',
-        (true, true) => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][(7.0 * (value - low) / (high - low)).round() as usize],
-    };
-    let line: String = shown.into_iter().map(height).collect();
+    let line = heights(shown, low, high);
     let number = |value: f64| if value.fract() == 0.0 { value.to_string() } else { digits(value, 4) };
     format!(" {name:<9}{line}  {} … {}\n", number(low), number(high))
 }

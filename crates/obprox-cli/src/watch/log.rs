@@ -1,19 +1,28 @@
-//! `run.jsonl`: one JSON object a line, each written as soon as it is known.
+//! `run.jsonl`: one JSON object a line, each written as soon as it is known. The lines are those of `obprox_report`,
+//! which reads them; a report of a run under way is made from the very same text.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use obprox::metrics::Metrics;
+use obprox::path::{Step, Steps};
 use obprox::schedule::Schedule;
-use obprox::{Certificate, Control, EpochRecord, Error, Fit, Observer, Problem, Settings, Start};
-use serde::Serialize;
+use obprox::{Control, EpochRecord, Error, Fit, Model, Observer, Problem, Settings, Start};
+use obprox_report::log::event::{self, Curve, Curves, End, Epoch, Event, Figures, Folds, Weight};
+use obprox_report::log::{Run, read};
 
 use crate::failure::Failure;
-use crate::flags::{no_words, np, schedule_words, switch_words};
+use crate::flags::{ProblemFlags, no_words, np, schedule_words, switch_words};
+use crate::input::shown;
+
+/// So many of the largest weights are worth a place in a log.
+const WEIGHTS: usize = 50;
+/// So many curves of a path.
+const CURVES: usize = 200;
 
 /// What the run does not know of itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     pub data: String,
     pub test: Option<String>,
@@ -22,213 +31,236 @@ pub struct Origin {
     pub threads: usize,
 }
 
-/// The first line: every setting, the data's shape, λ.
-#[derive(Serialize)]
-struct StartEvent<'a> {
-    event: &'static str,
-    version: &'static str,
-    #[serde(flatten)]
-    origin: &'a Origin,
-    rows: usize,
-    n_features: usize,
-    nnz: usize,
-    storage: &'static str,
-    labels: &'a [f64],
-    loss: &'a str,
-    loss_parameter: Option<f64>,
-    lambda: f64,
-    lambda_max: f64,
-    lambda_ratio: f64,
-    l2: f64,
-    intercept: bool,
-    standardize: bool,
-    solver: &'static str,
-    epochs: u64,
-    batch: usize,
-    step: f64,
-    schedule: &'static str,
-    decay: Option<f64>,
-    switch: Option<String>,
-    np: Option<u64>,
-    no: Option<String>,
-    gamma: f64,
-    average: bool,
-    tol: f64,
-    seed: u64,
-    eval_every: u64,
-    resumed_epochs: usize,
-}
-
-/// A line an epoch. Figures that were not computed are null.
-#[derive(Serialize)]
-struct EpochEvent {
-    event: &'static str,
-    epoch: u64,
-    iterations: u64,
-    phase: obprox::switch::Phase,
-    step_size: f64,
-    #[serde(flatten)]
-    round: Option<obprox::Round>,
-    #[serde(flatten)]
-    figures: Figures,
-    score: Option<f64>,
-    seconds: f64,
-}
-
-/// The last line.
-#[derive(Serialize)]
-struct EndEvent<'a> {
-    event: &'static str,
-    status: &'static str,
-    epochs: u64,
-    iterations: u64,
-    #[serde(flatten)]
-    figures: Figures,
-    seconds: f64,
-    score: Option<f64>,
-    test: Option<&'a Metrics>,
-}
-
-#[derive(Default, Serialize)]
-struct Figures {
-    #[serde(rename = "F")]
-    objective: Option<f64>,
-    f: Option<f64>,
-    l1: Option<f64>,
-    nnz: Option<usize>,
-    density: Option<f64>,
-    gap: Option<f64>,
-    relative_gap: Option<f64>,
-    kkt: Option<f64>,
-    gradient_mapping: Option<f64>,
-}
-
-impl From<&Certificate> for Figures {
-    fn from(certificate: &Certificate) -> Self {
+impl Origin {
+    /// The files of a run as the user named them.
+    pub fn new(data: &Path, test: Option<&Path>, problem: &ProblemFlags, threads: usize) -> Self {
         Self {
-            objective: Some(certificate.objective),
-            f: Some(certificate.loss),
-            l1: Some(certificate.l1),
-            nnz: Some(certificate.nnz),
-            density: Some(certificate.density),
-            gap: certificate.gap,
-            relative_gap: certificate.relative_gap(),
-            kkt: Some(certificate.kkt),
-            gradient_mapping: Some(certificate.gradient_mapping),
+            data: shown(data),
+            test: test.map(shown),
+            weights: problem.weights.as_deref().map(shown),
+            feature_weights: problem.feature_weights.as_deref().map(shown),
+            threads,
         }
     }
 }
 
-/// The observer that writes them. The file is made when the run starts, so a run that is refused leaves none.
+/// The observer that writes a log, to a file or for a report alone; of one run, or of several one after the other. The
+/// file is made when the first run starts, so one that is refused leaves none.
 pub struct Log {
-    path: PathBuf,
+    path: Option<PathBuf>,
     origin: Origin,
+    folds: Option<Folds>,
+    text: Vec<u8>,
     file: Option<File>,
     failure: Option<io::Error>,
 }
 
 impl Log {
     /// A log to be.
-    pub fn new(path: PathBuf, origin: Origin) -> Self {
-        Self { path, origin, file: None, failure: None }
+    pub fn new(path: Option<PathBuf>, origin: Origin) -> Self {
+        Self { path, origin, folds: None, text: Vec::new(), file: None, failure: None }
+    }
+
+    /// With the folds that chose λ, right after the start.
+    pub fn with_folds(mut self, folds: Folds) -> Self {
+        self.folds = Some(folds);
+        self
     }
 
     /// Writes a run that has taken place, as if it had been watched.
     pub fn replay(&mut self, problem: &Problem, settings: &Settings, fit: &Fit) {
         let batch_rows = problem.n_rows();
         self.start(&Start { problem, settings, batch_rows, step_size: 1.0, resumed: &[] });
-        fit.trace.iter().for_each(|record| self.write_epoch(record));
+        fit.trace.iter().for_each(|record| self.write(&Event::Epoch(Epoch::from(record))));
     }
 
-    /// Writes the last line; what went wrong on the way is told here.
-    pub fn finish(mut self, fit: &Fit, test: Option<&Metrics>) -> Result<(), Failure> {
-        self.write(&EndEvent {
-            event: "end",
-            status: fit.status.name(),
-            epochs: fit.epochs,
-            iterations: fit.iterations,
+    /// Writes the last line of a run.
+    pub fn end(&mut self, fit: &Fit, test: Option<&Metrics>) {
+        self.write(&Event::End(Box::new(End {
+            status: Some(fit.status.name().into()),
+            epochs: Some(fit.epochs),
+            iterations: Some(fit.iterations),
             figures: Figures::from(&fit.certificate),
-            seconds: fit.seconds,
+            seconds: Some(fit.seconds),
             score: test.map(Metrics::score),
-            test,
-        });
-        match self.failure {
-            Some(error) => Err(Error::writing(&self.path)(error).into()),
-            None => Ok(()),
+            test: test.map(|test| serde_json::to_value(test).expect("metrics are plain data")),
+            largest_weights: largest_weights(&fit.model),
+        })));
+    }
+
+    /// Writes a whole path.
+    pub fn path(&mut self, problem: &Problem, settings: &Settings, steps: &Steps) {
+        let batch_rows = problem.n_rows();
+        let start = self.settings(&Start { problem, settings, batch_rows, step_size: 1.0, resumed: &[] });
+        self.write(&Event::Start(Box::new(event::Start { lambda: None, lambda_ratio: None, ..start })));
+        for step in &steps.steps {
+            self.write(&Event::Lambda(event::Step {
+                lambda: Some(step.lambda),
+                lambda_ratio: Some(step.lambda / problem.lambda_max()),
+                status: Some(step.status.name().into()),
+                figures: Figures::from(&step.certificate),
+                epochs: Some(step.epochs),
+                seconds: Some(step.seconds),
+                score: step.test.as_ref().map(Metrics::score),
+                test_loss: step.test.as_ref().and_then(crate::path::test_loss),
+            }));
+        }
+        self.write(&Event::Curves(curves(&steps.steps)));
+        let all_converged = steps.steps.iter().all(|step| step.status == obprox::Status::Converged);
+        let status = match (steps.stopped, all_converged) {
+            (true, _) => "stopped",
+            (false, true) => "converged",
+            (false, false) => "max_epochs",
+        };
+        let seconds = steps.steps.iter().map(|step| step.seconds).sum();
+        self.write(&Event::End(Box::new(End {
+            status: Some(status.into()),
+            seconds: Some(seconds),
+            ..End::default()
+        })));
+    }
+
+    /// The runs as a report reads them; what went wrong on the way is told here.
+    pub fn finish(self) -> Result<Vec<Run>, Failure> {
+        match (self.failure, &self.path) {
+            (Some(error), Some(path)) => Err(Error::writing(path)(error).into()),
+            _ => Ok(read(&self.text, &self.path.map_or("this run".into(), |path| path.display().to_string()))?),
         }
     }
 
+    /// The runs so far.
+    pub fn so_far(&self) -> Result<Vec<Run>, Failure> {
+        Ok(read(&self.text, "this run")?)
+    }
+
     /// A full disk must not end the training; it is told at the end. serde_json writes what is not finite as null.
-    fn write(&mut self, event: &impl Serialize) {
-        let Some(file) = &mut self.file else { return };
-        let mut line = serde_json::to_vec(event).expect("events are plain data");
-        line.push(b'\n');
-        if let Err(error) = file.write_all(&line) {
+    fn write(&mut self, event: &Event) {
+        if let (Some(path), true) = (&self.path, self.text.is_empty()) {
+            match File::create(path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        let begun = self.text.len();
+        serde_json::to_writer(&mut self.text, event).expect("events are plain data");
+        self.text.push(b'\n');
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(&self.text[begun..])
+        {
             self.failure.get_or_insert(error);
             self.file = None;
         }
     }
 
-    fn write_epoch(&mut self, record: &EpochRecord) {
-        self.write(&EpochEvent {
-            event: "epoch",
-            epoch: record.epoch,
-            iterations: record.iterations,
-            phase: record.phase,
-            step_size: record.step_size,
-            round: record.round,
-            figures: record.certificate.as_ref().map(Figures::from).unwrap_or_default(),
-            score: record.score,
-            seconds: record.seconds,
-        });
+    fn settings(&self, start: &Start) -> event::Start {
+        let (problem, settings, origin) = (start.problem, start.settings, &self.origin);
+        event::Start {
+            version: env!("CARGO_PKG_VERSION").into(),
+            command: command(),
+            data: Some(origin.data.clone()),
+            test: origin.test.clone(),
+            weights: origin.weights.clone(),
+            feature_weights: origin.feature_weights.clone(),
+            threads: Some(origin.threads as u64),
+            rows: Some(problem.n_rows() as u64),
+            n_features: Some(problem.n_features() as u64),
+            nnz: Some(problem.matrix().nnz() as u64),
+            storage: Some(problem.matrix().storage().into()),
+            labels: problem.labels().to_vec(),
+            loss: Some(problem.loss().name().into()),
+            loss_parameter: problem.loss().parameter(),
+            lambda: Some(problem.lambda()),
+            lambda_max: Some(problem.lambda_max()),
+            lambda_ratio: Some(problem.lambda() / problem.lambda_max()),
+            l2: Some(problem.regularization().l2),
+            intercept: Some(problem.has_intercept()),
+            standardize: Some(problem.scaling().is_some()),
+            solver: Some(settings.method.name().into()),
+            epochs: Some(settings.epochs),
+            batch: Some(start.batch_rows as u64),
+            step: Some(start.step_size),
+            schedule: Some(schedule_words(settings.schedule).into()),
+            decay: if let Schedule::Decay(factor) = settings.schedule { Some(factor) } else { None },
+            switch: settings.switch.map(switch_words),
+            np: settings.switch.and_then(np),
+            no: settings.switch.and_then(no_words),
+            gamma: Some(settings.gamma),
+            average: Some(settings.average),
+            tol: Some(settings.tolerance),
+            seed: Some(settings.seed),
+            eval_every: Some(settings.eval_every),
+            resumed_epochs: Some(start.resumed.len() as u64),
+        }
     }
 }
 
 impl Observer for Log {
     fn start(&mut self, start: &Start) {
-        match File::create(&self.path) {
-            Ok(file) => self.file = Some(file),
-            Err(error) => self.failure = Some(error),
+        self.write(&Event::Start(Box::new(self.settings(start))));
+        if let Some(folds) = self.folds.take() {
+            self.write(&Event::Folds(folds));
         }
-        let (problem, settings, origin) = (start.problem, start.settings, self.origin.clone());
-        self.write(&StartEvent {
-            event: "start",
-            version: env!("CARGO_PKG_VERSION"),
-            origin: &origin,
-            rows: problem.n_rows(),
-            n_features: problem.n_features(),
-            nnz: problem.matrix().nnz(),
-            storage: problem.matrix().storage(),
-            labels: problem.labels(),
-            loss: problem.loss().name(),
-            loss_parameter: problem.loss().parameter(),
-            lambda: problem.lambda(),
-            lambda_max: problem.lambda_max(),
-            lambda_ratio: problem.lambda() / problem.lambda_max(),
-            l2: problem.regularization().l2,
-            intercept: problem.has_intercept(),
-            standardize: problem.scaling().is_some(),
-            solver: settings.method.name(),
-            epochs: settings.epochs,
-            batch: start.batch_rows,
-            step: start.step_size,
-            schedule: schedule_words(settings.schedule),
-            decay: if let Schedule::Decay(factor) = settings.schedule { Some(factor) } else { None },
-            switch: settings.switch.map(switch_words),
-            np: settings.switch.and_then(np),
-            no: settings.switch.and_then(no_words),
-            gamma: settings.gamma,
-            average: settings.average,
-            tol: settings.tolerance,
-            seed: settings.seed,
-            eval_every: settings.eval_every,
-            resumed_epochs: start.resumed.len(),
-        });
-        start.resumed.iter().for_each(|record| self.write_epoch(record));
+        start.resumed.iter().for_each(|record| self.write(&Event::Epoch(Epoch::from(record))));
     }
 
     fn epoch(&mut self, record: &EpochRecord) -> Control {
-        self.write_epoch(record);
+        self.write(&Event::Epoch(Epoch::from(record)));
         Control::Continue
+    }
+}
+
+/// What was typed; where the program lies is of no account.
+fn command() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("obprox".to_owned()).chain(words).collect()
+}
+
+/// The class of a block, where there are several.
+fn label(model: &Model, output: usize) -> Option<f64> {
+    if model.blocks.len() > 1 { model.labels.get(output).copied() } else { None }
+}
+
+fn largest_weights(model: &Model) -> Vec<Weight> {
+    let mut weights: Vec<Weight> = Vec::with_capacity(model.nnz());
+    for (output, block) in model.blocks.iter().enumerate() {
+        weights.extend(block.indices.iter().zip(&block.values).map(|(&feature, &value)| Weight {
+            feature: feature.into(),
+            name: None,
+            label: label(model, output),
+            value: Some(value),
+        }));
+    }
+    let size = |weight: &Weight| weight.value.unwrap_or(0.0).abs();
+    weights.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    weights.truncate(WEIGHTS);
+    weights.iter_mut().for_each(|weight| weight.name = model.name(weight.feature as u32).map(str::to_owned));
+    weights
+}
+
+/// The curves with the largest weights, largest first.
+fn curves(steps: &[Step]) -> Curves {
+    let mut all: std::collections::BTreeMap<(usize, u32), Vec<f64>> = Default::default();
+    for (at, step) in steps.iter().enumerate() {
+        for (output, block) in step.model.blocks.iter().enumerate() {
+            for (&feature, &value) in block.indices.iter().zip(&block.values) {
+                all.entry((output, feature)).or_insert_with(|| vec![0.0; steps.len()])[at] = value;
+            }
+        }
+    }
+    let of = all.len() as u64;
+    let size = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+    let mut all: Vec<((usize, u32), Vec<f64>)> = all.into_iter().collect();
+    all.sort_by(|a, b| size(&b.1).total_cmp(&size(&a.1)));
+    all.truncate(CURVES);
+    let curve = |((output, feature), values): ((usize, u32), Vec<f64>)| Curve {
+        feature: feature.into(),
+        name: steps.iter().rev().find_map(|step| step.model.name(feature)).map(str::to_owned),
+        label: steps.first().and_then(|step| label(&step.model, output)),
+        values: values.into_iter().map(Some).collect(),
+    };
+    Curves {
+        lambdas: steps.iter().map(|step| Some(step.lambda)).collect(),
+        curves: all.into_iter().map(curve).collect(),
+        of,
     }
 }

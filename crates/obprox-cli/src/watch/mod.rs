@@ -7,4 +7,4 @@ mod progress;
 
 pub use log::{Log, Origin};
 pub use path::{FoldsBar, PathBar};
-pub use progress::{Bar, waiting};
+pub use progress::{Bar, Transfer, waiting};

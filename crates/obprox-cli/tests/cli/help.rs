@@ -17,9 +17,22 @@ fn the_first_screen_is_short() {
 fn every_subcommand_has_help_with_examples() {
     let shop = Workshop::new();
     let mut all = String::new();
-    for subcommand in
-        ["fit", "predict", "eval", "compare", "path", "cv", "data inspect", "data convert", "data synth", "completions"]
-    {
+    for subcommand in [
+        "fit",
+        "predict",
+        "eval",
+        "compare",
+        "path",
+        "cv",
+        "report",
+        "data inspect",
+        "data convert",
+        "data synth",
+        "data get",
+        "paper convex",
+        "paper figures",
+        "completions",
+    ] {
         let help = shop.transcript(&format!("{subcommand} --help"));
         assert!(help.contains("Example"), "{subcommand}");
         all += &help;

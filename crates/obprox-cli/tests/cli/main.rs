@@ -2,11 +2,15 @@
 
 mod data;
 mod end_to_end;
+mod get;
 mod help;
 mod interrupt;
 mod log;
+mod paper;
 mod paths;
 mod refused;
+mod reports;
 mod resume;
+mod server;
 mod tables;
 mod workshop;

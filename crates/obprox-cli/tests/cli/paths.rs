@@ -48,7 +48,7 @@ fn a_long_path_is_sampled_and_kept_whole() {
         assert_eq!(step["blocks"][0]["indices"].as_array().unwrap().len() as u64, step["nnz"].as_u64().unwrap());
     }
     let svg = shop.read("path.svg");
-    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("test accuracy"));
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("accuracy on the test data"));
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
 
     // A path at λ is a fit at λ.
@@ -140,6 +140,6 @@ fn the_plot_starts_its_axes_at_zero_and_not_below() {
     let shop = Workshop::with_data();
     shop.ok("path train.svm --test train.svm --lambdas 8 --plot path.svg --quiet");
     let svg = shop.read("path.svg");
-    assert!(svg.contains(">nonzeros</text>") && svg.contains("test accuracy"), "{svg}");
-    assert!(svg.contains(">0</text>") && !svg.contains(">-0</text>"));
+    assert!(svg.contains("\nNonzeros along the path\n") && svg.contains("accuracy on the test data"), "{svg}");
+    assert!(svg.contains("\n0\n") && !svg.contains("\n-0\n") && !svg.contains("\n−0\n"));
 }

@@ -157,6 +157,21 @@ fn lines_that_ask_too_little_or_too_much() {
             "data synth a.svm --task classes:1",
             "data synth a.svm --noise -1",
             "data synth a.svm --skew -1",
+            "data get mnist",
+            "data get a9a --from ftp://example.org",
+            "data get a9a --from http://",
+            "data get a9a --dir train.svm",
+            "paper convex",
+            "paper convex --data nowhere",
+            "paper convex --data . --seeds 0",
+            "paper convex --data .",
+            "paper convex --data . --also train.svm --share kdda=2",
+            "paper convex --data . --also train.svm --share mnist=1/2",
+            "paper convex --data . --also a9a.xz",
+            "paper convex --data . --also train.svm --also train.svm",
+            "paper convex --data . --also train.svm --parts tables,nets",
+            "paper convex --data . --also missing.svm",
+            "paper convex --data . --also train.svm --out train.svm",
             "completions tcsh",
         ],
     );
@@ -189,6 +204,7 @@ fn data_that_cannot_be_used() {
     std::fs::create_dir(shop.path("directory")).unwrap();
     shop.write("good.svm", rows(40, 3, |score| if score > 0.0 { "1".into() } else { "-1".into() }));
     shop.write("short.txt", "1\n2\n");
+    shop.write("gap.txt", "one\n\nthree\n");
     shop.write("below.txt", "-1\n".repeat(40));
     let files = [
         "missing.svm",
@@ -218,6 +234,9 @@ fn data_that_cannot_be_used() {
         "good.svm --weights short.txt",
         "good.svm --weights below.txt",
         "good.svm --feature-weights short.txt",
+        "good.svm --names short.txt",
+        "good.svm --names gap.txt",
+        "good.svm --names nowhere.txt",
         "good.svm --test three.svm",
         "good.svm --test missing.svm",
         "good.svm --test directory",
@@ -324,4 +343,37 @@ fn models_that_cannot_be_used() {
         ],
     );
     insta::assert_snapshot!(said);
+}
+
+#[test]
+fn reports_that_cannot_be_made() {
+    let shop = Workshop::with_data();
+    std::fs::create_dir(shop.path("directory")).unwrap();
+    shop.write("empty.jsonl", "");
+    shop.write("model.json", "{\"format\":\"obprox-linear\"}\n");
+    shop.write("page.html", "{\"event\":\"start\"}\n");
+    shop.write("broken.jsonl", "{\"event\":\"start\"}\n{\"event\":\"epoch\",\"F\":\"high\"}\n{\"event\":\"end\"}\n");
+    let all = refused(
+        &shop,
+        &[
+            "report",
+            "report missing.jsonl",
+            "report directory",
+            "report empty.jsonl --out page.html",
+            "report train.svm --out page.html --plots plots --tables tables",
+            "report model.json",
+            "report broken.jsonl --plots plots",
+            "report page.html --out page.html",
+            "report page.html --out page.txt",
+            "report page.html --plots train.svm",
+            "report - -",
+            "fit train.svm --report page.txt",
+            "fit train.svm --report directory.html/page.html",
+            "fit train.svm --log same.html --report same.html",
+            "compare train.svm --output page.csv --tables train.svm/below",
+            "cv train.svm --report train.svm",
+            "path train.svm --report page.html --log page.html",
+        ],
+    );
+    insta::assert_snapshot!(all);
 }

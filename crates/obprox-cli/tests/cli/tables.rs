@@ -106,3 +106,15 @@ fn steps_that_are_too_long_are_hinted_at() {
             .contains("larger than")
     );
 }
+
+#[test]
+fn features_of_a_libsvm_file_can_have_names() {
+    let shop = Workshop::with_data();
+    shop.write("names.txt", (1..=13).map(|feature| format!("word{feature}\n")).collect::<String>());
+    let shown = shop.ok("fit train.svm --names names.txt --out model.json --nnz 3");
+    assert!(shown.contains("word1"), "{shown}");
+    let model: serde_json::Value = serde_json::from_str(&shop.read("model.json")).unwrap();
+    // The thirteenth has a name and no values.
+    assert_eq!(model["n_features"], 13);
+    assert!(model["names"].to_string().contains("word1"), "{model}");
+}

@@ -49,8 +49,10 @@ impl Workshop {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_obprox"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
-        // What decides width and colour must not come from whoever runs the tests.
-        for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        // What decides width, colour and the way to a server must not come from whoever runs the tests.
+        for name in
+            ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
+        {
             command.env_remove(name);
         }
         command

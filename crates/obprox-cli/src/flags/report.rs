@@ -1,0 +1,120 @@
+//! What a run leaves behind for people to look at.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use obprox::Error;
+use obprox::output::write_whole;
+use obprox_report::charts::charts;
+use obprox_report::table::tables;
+use obprox_report::{Report, page};
+
+use crate::destination::check_directory;
+use crate::failure::Failure;
+
+/// The flags of every subcommand that trains.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The report")]
+pub struct ReportFlags {
+    /// Write a page with charts, tables and settings: one file that opens offline
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    files: FileFlags,
+}
+
+/// The flags of every subcommand that makes a report.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "The report")]
+pub struct FileFlags {
+    /// Write the charts into a directory, each as SVG and PNG
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+
+    /// Write the tables into a directory, each as CSV and Markdown
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
+}
+
+impl ReportFlags {
+    /// Whether anything is asked for.
+    pub fn wanted(&self) -> bool {
+        self.report.is_some() || self.files.plots.is_some() || self.files.tables.is_some()
+    }
+
+    /// The file it writes, to be checked with the others of the run.
+    pub fn writes(&self) -> (&'static str, Option<&Path>) {
+        ("--report", self.report.as_deref())
+    }
+
+    /// Whether the names will do; writes nothing.
+    pub fn check(&self) -> Result<(), Failure> {
+        check_page("--report", self.report.as_deref())?;
+        self.files.check()
+    }
+
+    /// Writes what is asked for; a line for each that says where.
+    pub fn write(&self, report: &Report) -> Result<Vec<String>, Failure> {
+        write_report(report, self.report.as_deref(), &self.files)
+    }
+}
+
+impl FileFlags {
+    /// Whether the directories can be written in; writes nothing.
+    pub fn check(&self) -> Result<(), Failure> {
+        for (flag, directory) in [("--plots", &self.plots), ("--tables", &self.tables)] {
+            if let Some(directory) = directory {
+                check_directory(flag, directory)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a page can have this name.
+pub fn check_page(flag: &str, path: Option<&Path>) -> Result<(), Failure> {
+    match path {
+        Some(path) if path.extension().is_none_or(|ending| ending != "html" && ending != "htm") => {
+            Err(Failure::input(format!("{flag} {}: the name must end in .html", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The page, the pictures and the tables, as far as they are asked for; a line for each that says where.
+pub fn write_report(report: &Report, page: Option<&Path>, files: &FileFlags) -> Result<Vec<String>, Failure> {
+    let mut written = Vec::new();
+    if let Some(path) = page {
+        let text = page::html(report);
+        write_whole(path, |out| out.write_all(text.as_bytes()))?;
+        written.push(format!("report written to {}", path.display()));
+    }
+    if let Some(directory) = &files.plots {
+        make(directory)?;
+        let several = report.problems.len() > 1;
+        for (place, problem) in report.problems.iter().enumerate() {
+            for chart in charts(problem) {
+                let name = if several { format!("{}-{}", place + 1, chart.name) } else { chart.name.clone() };
+                let (svg, png) = (chart.figure().to_svg(), chart.figure().to_png()?);
+                write_whole(&directory.join(format!("{name}.svg")), |out| out.write_all(svg.as_bytes()))?;
+                write_whole(&directory.join(format!("{name}.png")), |out| out.write_all(&png))?;
+            }
+        }
+        written.push(format!("plots written to {}", directory.display()));
+    }
+    if let Some(directory) = &files.tables {
+        make(directory)?;
+        for table in tables(report) {
+            let (csv, markdown) = (table.to_csv(), table.to_markdown());
+            write_whole(&directory.join(format!("{}.csv", table.name)), |out| out.write_all(csv.as_bytes()))?;
+            write_whole(&directory.join(format!("{}.md", table.name)), |out| out.write_all(markdown.as_bytes()))?;
+        }
+        written.push(format!("tables written to {}", directory.display()));
+    }
+    Ok(written)
+}
+
+fn make(directory: &Path) -> Result<(), Failure> {
+    Ok(std::fs::create_dir_all(directory).map_err(Error::writing(directory))?)
+}

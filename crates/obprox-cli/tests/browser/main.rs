@@ -1,0 +1,168 @@
+//! The report in a real browser: it renders, asks for nothing, complains of nothing, and answers the pointer.
+//!
+//! Where there is no Chromium these tests pass without looking; with OBPROX_BROWSER=required they fail instead.
+
+mod chromium;
+#[path = "../cli/workshop.rs"]
+#[allow(dead_code)]
+mod workshop;
+
+use chromium::Chromium;
+use serde_json::{Value, json};
+use workshop::Workshop;
+
+/// A browser, or nothing where there is none and none is required.
+fn browser() -> Option<Chromium> {
+    let program = chromium::program();
+    match program {
+        None if std::env::var("OBPROX_BROWSER").as_deref() == Ok("required") => {
+            panic!("OBPROX_BROWSER=required, but there is no chromium")
+        }
+        _ => {}
+    }
+    program.map(Chromium::start)
+}
+
+fn open(browser: &Chromium, shop: &Workshop, page: &str) {
+    browser.open(&format!("file://{}", shop.path(page).display()));
+}
+
+/// What a page must never do.
+fn assert_silent(browser: &Chromium) {
+    let complaints: Vec<Value> = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"]
+        .iter()
+        .flat_map(|kind| browser.events(kind))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    let requests = browser.events("Network.requestWillBeSent");
+    let addresses: Vec<&str> = requests.iter().filter_map(|request| request["request"]["url"].as_str()).collect();
+    assert!(matches!(addresses[..], [only] if only.starts_with("file://")), "{addresses:?}");
+}
+
+/// The middle of an element, in the window.
+fn middle(browser: &Chromium, selector: &str) -> (f64, f64) {
+    let expression = format!(
+        "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: 'center'}}); \
+         const b = e.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; }})()"
+    );
+    let place = browser.value(&expression);
+    (place[0].as_f64().unwrap(), place[1].as_f64().unwrap())
+}
+
+const TIP: &str = "document.querySelector('#chart-1-objective-epochs .tip')";
+
+#[test]
+fn a_comparison_answers_the_pointer() {
+    let Some(browser) = browser() else { return };
+    let shop = Workshop::with_data();
+    shop.ok("compare train.svm --test train.svm --report report.html --epochs 12 --np 3 --no 3 --quiet");
+    open(&browser, &shop, "report.html");
+
+    // ---- it renders ----------------------------------------------------------------------------------------------
+    let canvases = browser.value("document.querySelectorAll('.chart canvas').length");
+    assert_eq!(canvases, 5, "F − F* and density by epoch and by time, and the gap");
+    assert_eq!(browser.value("document.querySelectorAll('.chart > svg').length"), 0, "pictures give way to charts");
+    assert_eq!(browser.value("document.querySelector('.legend').querySelectorAll('button').length"), 6);
+
+    // ---- values at the pointer -----------------------------------------------------------------------------------
+    assert_eq!(browser.value(&format!("{TIP}.hidden")), true);
+    let (x, y) = middle(&browser, "#chart-1-objective-epochs .u-over");
+    browser.point(x, y, false);
+    browser.until(&format!("!{TIP}.hidden && {TIP}.offsetWidth > 0"));
+    let text = browser.value(&format!("{TIP}.innerText"));
+    let text = text.as_str().unwrap();
+    for word in ["epoch", "prox-sg", "rda", "prox-svrg", "obproxsg", "obproxsg-plus"] {
+        assert!(text.contains(word), "{word} is not in {text:?}");
+    }
+    assert!(text.contains("10⁻") || text.contains("0."), "{text:?}");
+
+    // ---- a series switched off, and on again ---------------------------------------------------------------------
+    let picture = "document.querySelector('#chart-1-objective-epochs canvas').toDataURL()";
+    browser.point(1.0, 1.0, false);
+    browser.until(&format!("{TIP}.hidden"));
+    let before = browser.value(picture);
+    let button = ".legend button[data-series='rda']";
+    let (x, y) = middle(&browser, button);
+    browser.point(x, y, true);
+    browser.until(&format!("document.querySelector(\"{button}\").getAttribute('aria-pressed') === 'false'"));
+    browser.point(1.0, 1.0, false);
+    browser.until(&format!("{picture} !== {before}"));
+    let (x, y) = middle(&browser, "#chart-1-objective-epochs .u-over");
+    browser.point(x, y, false);
+    browser.until(&format!("!{TIP}.hidden && !{TIP}.innerText.includes('rda')"));
+    let (x, y) = middle(&browser, button);
+    browser.point(x, y, true);
+    browser.point(1.0, 1.0, false);
+    browser.until(&format!("{picture} === {before}"));
+
+    // ---- dark ----------------------------------------------------------------------------------------------------
+    let paper = "getComputedStyle(document.documentElement).backgroundColor";
+    let light = browser.value(paper);
+    browser.ask("Emulation.setEmulatedMedia", json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]}));
+    browser.until(&format!("{paper} !== {light} && {picture} !== {before}"));
+    assert_silent(&browser);
+}
+
+#[test]
+fn every_page_fits_a_phone() {
+    let Some(browser) = browser() else { return };
+    let shop = Workshop::with_data();
+    shop.ok("fit train.svm --test train.svm --solver obproxsg --epochs 20 --report fit.html --log a.jsonl --quiet");
+    shop.ok("cv train.svm --lambdas 12 --report cv.html --quiet");
+    shop.ok("path train.svm --test train.svm --lambdas 12 --report path.html --log path.jsonl --quiet");
+    shop.ok("fit train.svm --lambda 0.3max --log b.jsonl --quiet");
+    shop.ok("report a.jsonl b.jsonl path.jsonl --out several.html --quiet");
+    let phone = json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true});
+    browser.ask("Emulation.setDeviceMetricsOverride", phone);
+    for (page, charts) in [("fit.html", 5), ("cv.html", 6), ("path.html", 3), ("several.html", 13)] {
+        open(&browser, &shop, page);
+        assert_eq!(browser.value("document.documentElement.scrollWidth"), 360, "{page}");
+        assert_eq!(browser.value("document.querySelectorAll('.chart canvas').length"), charts, "{page}");
+        assert_silent(&browser);
+    }
+}
+
+#[test]
+fn without_a_script_there_are_pictures_and_tables() {
+    let Some(browser) = browser() else { return };
+    let shop = Workshop::with_data();
+    shop.ok("compare train.svm --solvers rda,auto --report report.html --epochs 5 --quiet");
+    browser.ask("Emulation.setScriptExecutionDisabled", json!({"value": true}));
+    open(&browser, &shop, "report.html");
+    let wide = |selector: &str| {
+        let expression = format!(
+            "[...document.querySelectorAll({selector:?})].filter(e => e.getBoundingClientRect().width > 200).length"
+        );
+        browser.value(&expression).as_u64().unwrap()
+    };
+    assert_eq!((wide(".chart > svg"), wide(".scroll table")), (5, 3));
+    assert_silent(&browser);
+}
+
+#[test]
+fn hostile_names_stay_words() {
+    let Some(browser) = browser() else { return };
+    let shop = Workshop::new();
+    let evil = "</script><script>alert(1)</script>";
+    let mut table = format!("{evil},\"<img src=x onerror=alert(2)>\",y\n");
+    (0..40).for_each(|row| table += &format!("{},{},{}\n", row % 7, row % 5, u8::from(row % 7 > row % 5)));
+    shop.write("<b>data & 'co'.csv", table);
+    let output = shop
+        .command("cv --label y --lambdas 5 --report report.html --quiet")
+        .args(["<b>data & 'co'.csv", "--log", "</script>.jsonl"])
+        .output();
+    // The log's name has a slash in it, so its directory does not exist.
+    assert_eq!(output.unwrap().status.code(), Some(2));
+    let output =
+        shop.command("path --label y --lambdas 5 --report report.html --quiet").arg("<b>data & 'co'.csv").output();
+    assert!(output.unwrap().status.success());
+    open(&browser, &shop, "report.html");
+    assert_eq!(browser.value("document.querySelector('h1').textContent"), "<b>data & 'co'.csv");
+    assert_eq!(browser.value("document.querySelectorAll('h1 *, img').length"), 0);
+    let names = browser.value("[...document.querySelectorAll('.legend button')].map(e => e.dataset.series)");
+    assert!(names.as_array().unwrap().contains(&evil.into()), "{names}");
+    let (x, y) = middle(&browser, "#chart-1-path-weights .u-over");
+    browser.point(x, y, false);
+    browser.until("document.querySelector('#chart-1-path-weights .tip').innerText.includes('</script>')");
+    assert_silent(&browser);
+}

@@ -1,0 +1,156 @@
+//! A run as its log tells it.
+
+use obprox::switch::Phase;
+
+use super::event::{Curves, End, Epoch, Event, Figures, Folds, Start, Step, Weight};
+
+/// One run, or one path, of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The file it was read from.
+    pub file: String,
+    /// The line it begins at, counted from 1.
+    pub line: usize,
+    /// The line that breaks off, where one does.
+    pub cut_line: Option<usize>,
+    /// Settings and data.
+    pub start: Start,
+    /// Its epochs.
+    pub epochs: Vec<Epoch>,
+    /// The λ of a path.
+    pub steps: Vec<Step>,
+    /// The weights along a path.
+    pub curves: Option<Curves>,
+    /// The folds that chose λ.
+    pub folds: Option<Folds>,
+    /// How it ended; nothing where the log was cut off.
+    pub end: Option<End>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The tolerance was reached.
+    Converged,
+    /// The epochs were used up.
+    MaxEpochs,
+    /// F was no longer finite.
+    Diverged,
+    /// Someone asked it to stop.
+    Stopped,
+    /// Nothing was won any more.
+    Stalled,
+    /// The log has no end: it was killed, or still runs.
+    CutOff,
+    /// A word of a newer version.
+    Other,
+}
+
+impl Status {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Converged => "converged",
+            Self::MaxEpochs => "all epochs used",
+            Self::Diverged => "diverged",
+            Self::Stopped => "interrupted",
+            Self::Stalled => "no progress any more",
+            Self::CutOff => "log cut off",
+            Self::Other => "ended",
+        }
+    }
+}
+
+impl Run {
+    /// A run of which only the first line is known.
+    pub(super) fn new(file: &str, line: usize, start: Start) -> Self {
+        Self {
+            file: file.to_owned(),
+            line,
+            cut_line: None,
+            start,
+            epochs: Vec::new(),
+            steps: Vec::new(),
+            curves: None,
+            folds: None,
+            end: None,
+        }
+    }
+
+    /// Takes in a line that follows the first.
+    pub(super) fn hear(&mut self, event: Event) {
+        match event {
+            Event::Epoch(epoch) => self.epochs.push(epoch),
+            Event::Lambda(step) => self.steps.push(step),
+            Event::Curves(curves) => self.curves = Some(curves),
+            Event::Folds(folds) => self.folds = Some(folds),
+            Event::End(end) => self.end = Some(*end),
+            Event::Start(_) | Event::Unknown => {}
+        }
+    }
+
+    /// How it ended.
+    pub fn status(&self) -> Status {
+        let Some(end) = &self.end else { return Status::CutOff };
+        match end.status.as_deref() {
+            Some("converged") => Status::Converged,
+            Some("max_epochs") => Status::MaxEpochs,
+            Some("diverged") => Status::Diverged,
+            Some("stopped") => Status::Stopped,
+            Some("stalled") => Status::Stalled,
+            _ => Status::Other,
+        }
+    }
+
+    /// Whether it went through many λ.
+    pub fn is_path(&self) -> bool {
+        !self.steps.is_empty() || self.curves.is_some()
+    }
+
+    /// The method's name.
+    pub fn solver(&self) -> &str {
+        self.start.solver.as_deref().unwrap_or("unknown solver")
+    }
+
+    /// The figures of its last point that has any.
+    pub fn figures(&self) -> Figures {
+        let last = || self.epochs.iter().rev().map(|epoch| &epoch.figures).find(|figures| figures.objective.is_some());
+        let end = self.end.as_ref().map(|end| &end.figures).filter(|figures| figures.objective.is_some());
+        end.or_else(last).cloned().unwrap_or_default()
+    }
+
+    /// Training time.
+    pub fn seconds(&self) -> Option<f64> {
+        let of_epochs = || self.epochs.iter().rev().find_map(|epoch| epoch.seconds);
+        let of_path = || self.steps.iter().filter_map(|step| step.seconds).reduce(|sum, more| sum + more);
+        self.end.as_ref().and_then(|end| end.seconds).or_else(of_epochs).or_else(of_path)
+    }
+
+    /// Epochs that were completed.
+    pub fn epochs_done(&self) -> Option<u64> {
+        let end = self.end.as_ref().and_then(|end| end.epochs);
+        end.or_else(|| self.epochs.last().map(|epoch| epoch.epoch))
+    }
+
+    /// Accuracy or R² on the test data.
+    pub fn score(&self) -> Option<f64> {
+        let end = self.end.as_ref().and_then(|end| end.score);
+        end.or_else(|| self.epochs.iter().rev().find_map(|epoch| epoch.score))
+    }
+
+    /// The largest weights, the largest first.
+    pub fn weights(&self) -> &[Weight] {
+        self.end.as_ref().map_or(&[], |end| &end.largest_weights)
+    }
+
+    /// Where Orthant steps begin (true) or Prox-SG steps begin again (false): the places of the epochs before which the
+    /// kind changes.
+    pub fn switches(&self) -> Vec<(usize, bool)> {
+        let changes = |at: usize| match (self.epochs[at - 1].phase, self.epochs[at].phase) {
+            (Some(Phase::Prox), Some(Phase::Orthant)) => Some((at, true)),
+            (Some(Phase::Orthant), Some(Phase::Prox)) => Some((at, false)),
+            _ => None,
+        };
+        (1..self.epochs.len()).filter_map(changes).collect()
+    }
+}
