@@ -99,7 +99,7 @@ def reach(given, path, package, problem, best):
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
             except subprocess.TimeoutExpired:
-                return None
+                return shortest(runs)
             if done.returncode:
                 raise SystemExit(f"{package} on {problem}: {done.stderr}")
             run = json.loads(done.stdout.splitlines()[-1])
@@ -107,9 +107,13 @@ def reach(given, path, package, problem, best):
             if run["F"] / best - 1 > EXCESS:
                 break
             runs.append(run)
-        if len(runs) == given.times:
-            return {key: min(run[key] for run in runs) for key in ("first", "second")}
+        if runs:
+            return shortest(runs)
     return None
+
+
+def shortest(runs):
+    return {key: min(run[key] for run in runs) for key in ("first", "second")} if runs else None
 
 
 def cell(found, ours):
