@@ -51,7 +51,8 @@ impl Model {
     pub fn to_safetensors(&self) -> Result<Vec<u8>> {
         let description = Description { architecture: self.architecture(), training: self.training().clone() };
         let description = serde_json::to_string(&description).map_err(|error| Error::Data(error.to_string()))?;
-        let metadata = HashMap::from([("format".into(), "pt".into()), (METADATA_KEY.into(), description)]);
+        // One entry only: several would be written in the order of a hash map, another one each time.
+        let metadata = HashMap::from([(METADATA_KEY.into(), description)]);
         let bytes: Vec<(&str, &[usize], Vec<u8>)> = self
             .weights()
             .iter()
