@@ -53,29 +53,33 @@ impl Wanted {
     }
 }
 
-/// Places that are sorted together: the ends of so many columns stay in the cache.
-const TOGETHER: usize = 512;
+/// Columns that are sorted together, at most, as a power of two: the ends of so many stay in the cache.
+const MOST_BITS: u32 = 9;
+/// Into about so many bins the columns are dealt at least, where there are as many: each is sorted by one thread.
+const BINS: usize = 8;
 /// Rows that one task reads.
 const ROWS: usize = 4096;
 /// Entries that are on their way at a time, about: what lies between the two steps takes memory.
 const ON_THE_WAY: usize = 1 << 24;
 
 /// Two steps, since to write each entry where it belongs is to miss the cache each time: the rows are dealt into bins of
-/// [`TOGETHER`] columns, then each bin is sorted by column.
+/// some columns, then each bin is sorted by column.
 fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
     let n_rows = rows.n_rows();
     let wanted = features.map(|features| Wanted::new(rows.n_cols(), features));
     let size = features.map_or(rows.n_cols(), <[u32]>::len);
-    let bands = (rows.indices().len() / ON_THE_WAY + 1).min(size.div_ceil(TOGETHER)).max(1);
-    let band = size.div_ceil(bands).max(1).next_multiple_of(TOGETHER);
+    let bits = (size / BINS).checked_ilog2().unwrap_or(0).min(MOST_BITS);
+    let together = 1 << bits;
+    let bands = (rows.indices().len() / ON_THE_WAY + 1).min(size.div_ceil(together)).max(1);
+    let band = size.div_ceil(bands).max(1).next_multiple_of(together);
 
     let mut bands = Vec::new();
     for first in (0..size).step_by(band) {
         let places = first..(first + band).min(size);
         let deal =
-            |task: usize| Dealt::new(rows, task * ROWS..((task + 1) * ROWS).min(n_rows), &wanted, places.clone());
+            |task: usize| Dealt::new(rows, task * ROWS..((task + 1) * ROWS).min(n_rows), &wanted, places.clone(), bits);
         let dealt: Vec<Dealt<V>> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(deal).collect();
-        bands.push(sort(places.len(), &dealt));
+        bands.push(sort(places.len(), bits, &dealt));
     }
     let mut offsets = vec![0];
     for (ends, ..) in &bands {
@@ -107,7 +111,7 @@ struct Dealt<V: Value> {
 }
 
 impl<V: Value> Dealt<V> {
-    fn new(rows: &Csr<V>, range: Range<usize>, wanted: &Option<Wanted>, places: Range<usize>) -> Self {
+    fn new(rows: &Csr<V>, range: Range<usize>, wanted: &Option<Wanted>, places: Range<usize>, bits: u32) -> Self {
         let (offsets, indices) = (rows.offsets(), rows.indices());
         let place = |position: usize| {
             let place = wanted.as_ref().map_or(Some(indices[position]), |wanted| wanted.place(indices[position]))?;
@@ -115,10 +119,10 @@ impl<V: Value> Dealt<V> {
             (at < places.len()).then_some(at)
         };
         let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
-        let mut bins = vec![0; places.len().div_ceil(TOGETHER) + 1];
+        let mut bins = vec![0; places.len().div_ceil(1 << bits) + 1];
         for position in span(range.start).start..span(range.end - 1).end {
             if let Some(at) = place(position) {
-                bins[at / TOGETHER + 1] += 1;
+                bins[(at >> bits) + 1] += 1;
             }
         }
         (1..bins.len()).for_each(|bin| bins[bin] += bins[bin - 1]);
@@ -129,8 +133,8 @@ impl<V: Value> Dealt<V> {
         for row in range {
             for position in span(row) {
                 if let Some(at) = place(position) {
-                    let to = &mut next[at / TOGETHER];
-                    keys_to[*to] = [(at % TOGETHER) as u32, row as u32];
+                    let to = &mut next[at >> bits];
+                    keys_to[*to] = [(at & ((1 << bits) - 1)) as u32, row as u32];
                     slots_to[*to] = V::slot(rows.values(), position);
                     *to += 1;
                 }
@@ -141,12 +145,12 @@ impl<V: Value> Dealt<V> {
 }
 
 /// Sorts every bin by column: where each column ends, the rows of its entries, which rise, and their values.
-fn sort<V: Value>(size: usize, dealt: &[Dealt<V>]) -> (Vec<u64>, Huge<u32>, Huge<V::Slot>) {
+fn sort<V: Value>(size: usize, bits: u32, dealt: &[Dealt<V>]) -> (Vec<u64>, Huge<u32>, Huge<V::Slot>) {
     let total = dealt.iter().map(|dealt| dealt.keys.len()).sum();
     let (mut rows, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
     let mut tasks = Vec::new();
     let (mut rest_rows, mut rest_slots, mut start) = (&mut rows[..], &mut slots[..], 0);
-    for bin in 0..size.div_ceil(TOGETHER) {
+    for bin in 0..size.div_ceil(1 << bits) {
         let len = dealt.iter().map(|dealt| dealt.bins[bin + 1] - dealt.bins[bin]).sum();
         let (part_rows, tail_rows) = rest_rows.split_at_mut(len);
         let (part_slots, tail_slots) = rest_slots.split_at_mut(len);
@@ -156,7 +160,7 @@ fn sort<V: Value>(size: usize, dealt: &[Dealt<V>]) -> (Vec<u64>, Huge<u32>, Huge
     let ends: Vec<Vec<u64>> = tasks
         .into_par_iter()
         .map(|(bin, start, rows, slots)| {
-            let mut next = vec![0; (size - bin * TOGETHER).min(TOGETHER) + 1];
+            let mut next = vec![0; (size - (bin << bits)).min(1 << bits) + 1];
             let span = |dealt: &Dealt<V>| dealt.bins[bin]..dealt.bins[bin + 1];
             for dealt in dealt {
                 dealt.keys[span(dealt)].iter().for_each(|&[at, _]| next[at as usize + 1] += 1);
