@@ -273,7 +273,7 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
         Some(alike) => (&alike.margins[..], &alike.targets[..]),
         None => (&*margins, problem.targets()),
     };
-    let row_weight = |row: usize| alike.as_ref().map_or_else(|| problem.row_weight(row), |alike| alike.weights[row]);
+    let weights = alike.as_ref().map_or_else(|| problem.row_weights(), |alike| Some(&alike.weights[..]));
     // The 2K sums, gradient and curvature, over fixed blocks.
     let block_sums = |block: usize, shift: &[f64]| -> Option<Vec<f64>> {
         let rows = block * BLOCK..((block + 1) * BLOCK).min(targets.len());
@@ -286,8 +286,12 @@ pub(crate) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f6
             return None;
         }
         let mut sums = vec![0.0; 2 * outputs];
+        if outputs == 1 && weights.is_none() {
+            sums = vec![slopes.iter().sum(), curvatures.iter().sum()];
+            return Some(sums);
+        }
         for (at, row) in rows.enumerate() {
-            let weight = row_weight(row);
+            let weight = weights.map_or(1.0, |weights| weights[row]);
             if weight == 0.0 {
                 continue;
             }
