@@ -67,24 +67,6 @@ impl RowLists {
         Self { starts, entries, columns: column_starts, rows, units }
     }
 
-    /// Σ d² of each place; of a column of ones, which comes last where `intercept` says so, the number of rows.
-    pub fn squares(&self, size: usize, intercept: bool) -> Vec<f64> {
-        let mut squares = vec![0.0; size];
-        match &self.entries {
-            Entries::Ones(places) => places.iter().for_each(|&place| squares[place as usize] += 1.0),
-            Entries::Valued(entries) => entries
-                .iter()
-                .for_each(|&Pair(place, value)| squares[place as usize] += f64::from(value) * f64::from(value)),
-        }
-        if let Some(units) = &self.units {
-            squares.iter_mut().zip(units).for_each(|(square, unit)| *square *= unit * unit);
-        }
-        if intercept {
-            squares[size - 1] = (self.starts.len() - 1) as f64;
-        }
-        squares
-    }
-
     /// The lower triangle of Σ hᵢ dᵢdᵢᵀ, `size` × `size`; a column of ones comes last where `intercept` says so.
     ///
     /// A line of the triangle is made at a time, and stays in the nearest cache while the rows of its feature are gone

@@ -16,6 +16,7 @@
 
 mod cholesky;
 mod descent;
+mod gram;
 mod joint;
 mod lists;
 mod polish;
@@ -35,6 +36,7 @@ use crate::certificate::{Certificate, certify_at};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::Matrix;
 use crate::fit::{Ended, Solver, Standing, Support};
+use crate::huge::Huge;
 use crate::observe::{Control, Progress, Round, Stage};
 use crate::pass;
 use crate::penalty::{ElasticNet, Penalty, Term};
@@ -53,12 +55,15 @@ const NEAR: f64 = 0.8;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 
+/// A Hessian is made straight from the rows where its features have at least this share of their entries.
+const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
+
 /// Some features, which rise.
 #[derive(Default)]
 struct WorkingSet {
     features: Vec<u32>,
-    /// Their columns as rows, and the order of the features in them.
-    lists: OnceLock<(Vec<usize>, RowLists)>,
+    /// Their columns as rows, with the order of the features in them, where the rows themselves will not do.
+    lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
 }
 
 impl WorkingSet {
@@ -66,16 +71,46 @@ impl WorkingSet {
         Arc::new(Self { features, lists: OnceLock::new() })
     }
 
-    /// The columns as rows. The fullest come first: then most of a Hessian's traffic meets in one corner of it.
-    fn lists(&self, columns: &Matrix) -> (&[usize], &RowLists) {
-        let (order, lists) = self.lists.get_or_init(|| {
+    /// The places of a Hessian, in its order: those that are wanted, and others where they come along. The intercept,
+    /// where the problem has one, is the last.
+    fn order(&self, problem: &Problem, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut order = match self.lists(problem) {
+            Some((order, _)) => order.clone(),
+            None => (0..self.features.len()).filter(|&place| wanted(place)).collect(),
+        };
+        order.extend(problem.has_intercept().then_some(self.features.len()));
+        order
+    }
+
+    /// The lower triangle of Σ hᵢ dᵢdᵢᵀ over the places that [`Self::order`] gave.
+    fn gram(&self, problem: &Problem, order: &[usize], curvatures: &[f64]) -> Huge<f64> {
+        match self.lists(problem) {
+            Some((_, lists)) => lists.gram(order.len(), problem.has_intercept(), curvatures),
+            None => {
+                let features: Vec<u32> = order.iter().filter_map(|&at| self.features.get(at).copied()).collect();
+                gram::of_rows(problem.matrix(), &features, problem.has_intercept(), curvatures).into()
+            }
+        }
+    }
+
+    fn lists(&self, problem: &Problem) -> Option<&(Vec<usize>, RowLists)> {
+        let lists = self.lists.get_or_init(|| {
+            let columns = problem.columns().expect("a reduced problem has its columns");
+            let entries = |&feature: &u32| columns.row_len(feature as usize);
+            let n_features = columns.n_rows();
+            if n_features <= FEW && n_features == problem.matrix().n_cols() {
+                let all: usize = (0..n_features as u32).map(|feature| entries(&feature)).sum();
+                if self.features.iter().map(entries).sum::<usize>() as f64 >= MOST_OF_THE_ROWS * all as f64 {
+                    return None;
+                }
+            }
+            // The fullest come first: then most of a Hessian's traffic meets in one corner of it.
             let mut order: Vec<usize> = (0..self.features.len()).collect();
-            let entries = |place: usize| columns.row_len(self.features[place] as usize);
-            order.sort_by_key(|&place| (std::cmp::Reverse(entries(place)), place));
+            order.sort_by_key(|&place| (std::cmp::Reverse(entries(&self.features[place])), place));
             let ordered: Vec<u32> = order.iter().map(|&place| self.features[place]).collect();
-            (order, RowLists::of(columns, &ordered))
+            Some((order, RowLists::of(columns, &ordered)))
         });
-        (order, lists)
+        lists.as_ref()
     }
 }
 
@@ -214,11 +249,7 @@ impl<'a> Auto<'a> {
         for row in margins.chunks_exact_mut(outputs) {
             row.copy_from_slice(&point.intercept);
         }
-        for (at, weight) in point.nonzeros() {
-            let (feature, output) = (at as usize / outputs, at as usize % outputs);
-            let add = |row: usize, value: f64| margins[row * outputs + output] += value * weight;
-            reduced.columns().for_each(feature, add);
-        }
+        add_columns(reduced.columns(), &point.nonzeros(), outputs, margins);
     }
 
     /// The largest violation over all features.
@@ -287,6 +318,21 @@ impl<'a> Auto<'a> {
         chosen.sort_unstable();
         chosen
     }
+}
+
+/// Adds columns times weights, which are given by their places, to margins.
+fn add_columns(columns: &Matrix, weights: &[(u32, f64)], outputs: usize, margins: &mut [f64]) {
+    let n_rows = columns.n_cols();
+    // Each thread has some of the rows, and finds them in every column.
+    let share = n_rows.div_ceil(rayon::current_num_threads()).max(1);
+    margins.par_chunks_mut(share * outputs).enumerate().for_each(|(part, margins)| {
+        let rows = part * share..((part + 1) * share).min(n_rows);
+        for &(at, weight) in weights {
+            let (feature, output) = (at as usize / outputs, at as usize % outputs);
+            let add = |row: usize, value: f64| margins[(row - rows.start) * outputs + output] += value * weight;
+            columns.for_each_in(feature, rows.clone(), add);
+        }
+    });
 }
 
 impl Solver for Auto<'_> {

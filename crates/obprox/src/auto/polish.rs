@@ -6,10 +6,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::descent::Descent;
-use super::lists::RowLists;
 use super::quadratic::Quadratic;
 use super::search::search;
-use super::{Auto, WorkingSet};
+use super::{Auto, WorkingSet, add_columns};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
 use crate::pass;
@@ -23,20 +22,35 @@ const SERVES: f64 = 0.5;
 /// After a step shorter than this the next is by the loss's upper curvature.
 const SHORT: f64 = 0.01;
 
+/// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
+const LIVELY: f64 = 0.7;
 /// How much further steps go that need no new Hessian.
 const FURTHER: f64 = 0.03;
 
 /// The Hessian of a step, and what it was made for.
 pub(super) struct Held {
     quadratic: Quadratic,
+    /// The places of the working set in the order of the Hessian.
+    order: Vec<usize>,
+    /// Whether each place of the working set is among them.
+    holds: Vec<bool>,
     output: usize,
     damping: f64,
+}
+
+impl Held {
+    fn new(hessian: Huge<f64>, order: Vec<usize>, places: usize, output: usize, damping: f64) -> Self {
+        let mut holds = vec![false; places];
+        order.iter().for_each(|&at| holds[at] = true);
+        Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping }
+    }
 }
 
 /// Writes what is held; a Hessian formed anew would be another one.
 pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
     let none: [f64; 0] = [];
     write_array(out, &held.map_or([0.0; 2], |held| [held.output as f64, held.damping]))?;
+    write_array(out, &held.map_or(vec![], |held| held.order.iter().map(|&at| at as u32).collect()))?;
     write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))
 }
 
@@ -44,15 +58,14 @@ pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
 pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>> {
     let mut made_for = [0.0; 2];
     read_exactly(input, &mut made_for)?;
+    let order: Vec<u32> = read_array(input, size)?;
     let hessian: Huge<f64> = read_array(input, size * size)?.into();
-    match hessian.len() {
-        0 => Ok(None),
-        len if len == size * size => {
-            let quadratic = Quadratic::new(size, hessian);
-            Ok(Some(Held { quadratic, output: made_for[0] as usize, damping: made_for[1] }))
-        }
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set")),
+    if hessian.len() != order.len() * order.len() || order.iter().any(|&at| at as usize >= size) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set"));
     }
+    let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();
+    let [output, damping] = made_for;
+    Ok((!order.is_empty()).then(|| Held::new(hessian, order, size, output as usize, damping)))
 }
 
 /// One output of the working set: its coordinates, the intercept last where there is one.
@@ -179,37 +192,37 @@ impl Auto<'_> {
             let (columns, features) = (self.columns(), &set.features[..]);
             return Descent { columns, features, terms, curvatures, damping: self.damping }.solve(x, u, tolerance);
         }
-        let (order, lists) = set.lists(self.reduced.columns());
-        // The intercept stays last.
-        let order = || order.iter().copied().chain(set.features.len()..x.len());
-        let serves = |held: &Held| held.output == output && held.damping == self.damping;
+        let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
+        let serves = |held: &Held| {
+            held.output == output && held.damping == self.damping && (0..x.len()).all(|at| held.holds[at] || !free(at))
+        };
         if !self.held.as_ref().is_some_and(serves) {
-            let ordered: Vec<ElasticNet> = order().map(|at| terms[at]).collect();
-            let quadratic = Quadratic::new(x.len(), self.hessian(lists, &ordered, curvatures));
-            self.held = Some(Held { quadratic, output, damping: self.damping });
+            let order = set.order(self.problem(), free);
+            let hessian = self.hessian(set, &order, terms, curvatures);
+            self.held = Some(Held::new(hessian, order, x.len(), output, self.damping));
         }
-        let held = self.held.as_mut().expect("made above");
-        let l1: Vec<f64> = order().map(|at| terms[at].l1).collect();
-        let (mut ordered, mut slope): (Vec<f64>, Vec<f64>) = order().map(|at| (x[at], u[at])).unzip();
-        held.quadratic.solve(&l1, &mut ordered, &mut slope, tolerance);
-        let mut z = vec![0.0; x.len()];
-        order().zip(ordered).for_each(|(at, value)| z[at] = value);
+        let Held { quadratic, order, .. } = self.held.as_mut().expect("made above");
+        let l1: Vec<f64> = order.iter().map(|&at| terms[at].l1).collect();
+        let (mut ordered, mut slope): (Vec<f64>, Vec<f64>) = order.iter().map(|&at| (x[at], u[at])).unzip();
+        quadratic.solve(&l1, &mut ordered, &mut slope, tolerance);
+        let mut z = x.clone();
+        order.iter().zip(ordered).for_each(|(&at, value)| z[at] = value);
         z
     }
 
     /// The Hessian on the ordered places of the working set, whose last is the intercept where there is one.
-    fn hessian(&self, lists: &RowLists, terms: &[ElasticNet], curvatures: &[f64]) -> Huge<f64> {
-        let (problem, size) = (self.problem(), terms.len());
-        let mut gram = lists.gram(size, problem.has_intercept(), curvatures);
+    fn hessian(&self, set: &WorkingSet, order: &[usize], terms: &[ElasticNet], curvatures: &[f64]) -> Huge<f64> {
+        let (problem, size) = (self.problem(), order.len());
+        let terms: Vec<ElasticNet> = order.iter().map(|&at| terms[at]).collect();
+        let mut gram = set.gram(problem, order, curvatures);
         let hessian = &mut gram[..];
         // A column of rows that are all flat, as those beyond Huber's δ, would have no scale to step by: it gets that
         // of rows with all the curvature there can be.
         if (0..size).any(|at| hessian[at * size + at] + terms[at].l2 == 0.0) {
             let steepest = problem.loss().smoothness().unwrap_or(1.0) / problem.n_rows() as f64;
-            let squares = lists.squares(size, problem.has_intercept());
-            for at in (0..size).filter(|at| terms[*at].l2 == 0.0) {
-                let diagonal = &mut hessian[at * size + at];
-                *diagonal = if *diagonal == 0.0 { steepest * squares[at] } else { *diagonal };
+            let squares = set.gram(problem, order, &vec![1.0; problem.n_rows()]);
+            for at in (0..size).filter(|at| terms[*at].l2 == 0.0).map(|at| at * size + at) {
+                hessian[at] = if hessian[at] == 0.0 { steepest * squares[at] } else { hessian[at] };
             }
         }
         for at in 0..size {
@@ -225,19 +238,15 @@ impl Auto<'_> {
 
     /// What a step on the working set adds to the margins.
     fn shift(&self, set: &WorkingSet, output: usize, delta: &[f64]) -> Vec<f64> {
-        let (outputs, n_rows) = (self.problem().outputs(), self.problem().n_rows());
-        let intercept = delta.get(set.features.len()).copied().unwrap_or(0.0);
-        let mut shift = vec![0.0; n_rows * outputs];
-        // Each thread has some of the rows, and finds them in every column.
-        let share = n_rows.div_ceil(rayon::current_num_threads());
-        shift.par_chunks_mut(share * outputs).enumerate().for_each(|(part, shift)| {
-            let rows = part * share..((part + 1) * share).min(n_rows);
+        let outputs = self.problem().outputs();
+        let mut shift = vec![0.0; self.problem().n_rows() * outputs];
+        if let Some(&intercept) = delta.get(set.features.len()) {
             shift.iter_mut().skip(output).step_by(outputs).for_each(|shift| *shift = intercept);
-            for (&feature, &delta) in set.features.iter().zip(delta).filter(|(_, delta)| **delta != 0.0) {
-                let add = |row: usize, value: f64| shift[(row - rows.start) * outputs + output] += value * delta;
-                self.columns().for_each_in(feature as usize, rows.clone(), add);
-            }
-        });
+        }
+        let moved = set.features.iter().zip(delta).filter(|(_, delta)| **delta != 0.0);
+        let weights: Vec<(u32, f64)> =
+            moved.map(|(&feature, &delta)| ((feature as usize * outputs + output) as u32, delta)).collect();
+        add_columns(self.columns(), &weights, outputs, &mut shift);
         shift
     }
 
@@ -267,10 +276,14 @@ impl Auto<'_> {
                     loss.upper_curvature(&margins[at..at + 1], target, &mut curvatures[at..at + 1]);
                 }
             }
-            for at in 0..slopes.len() {
+            let Some(weights) = problem.row_weights() else {
+                let share = 1.0 / n_rows as f64;
+                slopes.iter_mut().chain(curvatures).for_each(|value| *value *= share);
+                return;
+            };
+            for (at, weight) in weights[first..][..slopes.len()].iter().enumerate() {
                 // A row that does not count may well have an infinite slope.
-                let weight = problem.row_weight(first + at) / n_rows as f64;
-                let share = |value: f64| if weight == 0.0 { 0.0 } else { weight * value };
+                let share = |value: f64| if *weight == 0.0 { 0.0 } else { weight / n_rows as f64 * value };
                 (slopes[at], curvatures[at]) = (share(slopes[at]), share(curvatures[at]));
             }
         });
