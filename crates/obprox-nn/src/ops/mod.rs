@@ -9,6 +9,7 @@ mod extension;
 mod matrix;
 mod normalise;
 mod shape;
+mod wide;
 
 use burn::backend::{Dispatch, DispatchDevice};
 use burn::nn::conv::Conv2d;

@@ -5,6 +5,8 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::wide::wide;
+
 /// Images in the order image, channel, pixel.
 #[derive(Clone, Copy, Debug)]
 pub struct NormShape {
@@ -21,7 +23,7 @@ pub fn statistics(shape: NormShape, x: &[f32]) -> Vec<f32> {
     let both: Vec<(f32, f32)> = (0..shape.channels)
         .into_par_iter()
         .map(|channel| {
-            arch.dispatch(|| {
+            wide!(arch, {
                 let planes = || x.chunks_exact(shape.plane).skip(channel).step_by(shape.channels);
                 let mean = planes().map(|plane| f64::from(sum(plane))).sum::<f64>() / count;
                 let centre = mean as f32;
@@ -43,7 +45,7 @@ pub fn forward(shape: NormShape, x: &[f32], affine: &Affine, rectify: bool) -> V
     planes.for_each(|(number, (out, x))| {
         let channel = number % shape.channels;
         let (scale, shift) = affine.line(channel);
-        arch.dispatch(|| {
+        wide!(arch, {
             let pairs = out.iter_mut().zip(x);
             if rectify {
                 // NaN must not become 0, so no `max`.
@@ -67,17 +69,20 @@ pub fn backward(shape: NormShape, x: &[f32], affine: &Affine, rectify: bool, dy:
         .into_par_iter()
         .map(|channel| {
             let line = affine.line(channel);
-            let mean = affine.mean[channel];
-            arch.dispatch(|| {
+            let (mean, inverse) = (affine.mean[channel], affine.inverse[channel]);
+            wide!(arch, {
                 let planes = x.chunks_exact(shape.plane).zip(dy.chunks_exact(shape.plane));
                 let planes = planes.skip(channel).step_by(shape.channels);
                 let (mut flat, mut tilted) = (0.0f64, 0.0f64);
                 for (x, dy) in planes {
-                    let (one, two) = sum_gradients(x, dy, mean, line, rectify);
+                    let (one, two) = match rectify {
+                        true => sum_gradients::<true>(x, dy, mean, line),
+                        false => sum_gradients::<false>(x, dy, mean, line),
+                    };
                     flat += f64::from(one);
                     tilted += f64::from(two);
                 }
-                (flat as f32, (tilted * f64::from(affine.inverse[channel])) as f32)
+                (flat as f32, (tilted * f64::from(inverse)) as f32)
             })
         })
         .collect();
@@ -90,12 +95,14 @@ pub fn backward(shape: NormShape, x: &[f32], affine: &Affine, rectify: bool, dy:
         // dx = γ/σ·(dy − mean(dy) − x̂·mean(dy·x̂)), with x̂ = (x − mean)/σ.
         let (mean, inverse, scale) = (affine.mean[channel], affine.inverse[channel], line.0);
         let (tilt, flat) = (inverse * tilted / count, flat / count);
-        arch.dispatch(|| {
+        wide!(arch, {
             let triples = dx.iter_mut().zip(x.iter().zip(dy));
-            triples.for_each(|(dx, (x, dy))| {
-                let dy = gate(*x, *dy, line, rectify);
-                *dx = scale * (dy - flat - (x - mean) * tilt);
-            });
+            let gradient = |x: f32, dy: f32| scale * (dy - flat - (x - mean) * tilt);
+            if rectify {
+                triples.for_each(|(dx, (x, dy))| *dx = gradient(*x, gate::<true>(*x, *dy, line)));
+            } else {
+                triples.for_each(|(dx, (x, dy))| *dx = gradient(*x, *dy));
+            }
         });
     });
     [dx, sums.iter().map(|sums| sums.1).collect(), sums.iter().map(|sums| sums.0).collect()]
@@ -127,10 +134,10 @@ impl Affine {
     }
 }
 
-/// The gradient behind the rectifier: nothing comes through where the output was not positive.
+/// The gradient behind the rectifier, where there is one: nothing comes through where the output was not positive.
 #[inline(always)]
-fn gate(x: f32, dy: f32, (scale, shift): (f32, f32), rectify: bool) -> f32 {
-    if rectify && scale * x + shift <= 0.0 { 0.0 } else { dy }
+fn gate<const RECTIFIED: bool>(x: f32, dy: f32, (scale, shift): (f32, f32)) -> f32 {
+    if RECTIFIED && scale * x + shift <= 0.0 { 0.0 } else { dy }
 }
 
 /// Partial sums that vector instructions can work on side by side.
@@ -138,35 +145,32 @@ const LANES: usize = 16;
 
 #[inline(always)]
 fn sum(values: &[f32]) -> f32 {
-    lanes(values.len(), |at| values[at])
+    lanes(values, values, |value, _| value)
 }
 
 #[inline(always)]
 fn sum_of_squares(values: &[f32], centre: f32) -> f32 {
-    lanes(values.len(), |at| {
-        let off = values[at] - centre;
-        off * off
-    })
+    lanes(values, values, |value, _| (value - centre) * (value - centre))
 }
 
 #[inline(always)]
-fn sum_gradients(x: &[f32], dy: &[f32], mean: f32, line: (f32, f32), rectify: bool) -> (f32, f32) {
-    let dy = &dy[..x.len()];
-    let flat = lanes(x.len(), |at| gate(x[at], dy[at], line, rectify));
-    let tilted = lanes(x.len(), |at| gate(x[at], dy[at], line, rectify) * (x[at] - mean));
+fn sum_gradients<const RECTIFIED: bool>(x: &[f32], dy: &[f32], mean: f32, line: (f32, f32)) -> (f32, f32) {
+    let flat = lanes(x, dy, |x, dy| gate::<RECTIFIED>(x, dy, line));
+    let tilted = lanes(x, dy, |x, dy| gate::<RECTIFIED>(x, dy, line) * (x - mean));
     (flat, tilted)
 }
 
-/// The sum of `count` values, in a fixed order.
+/// The sum over pairs, in a fixed order.
 #[inline(always)]
-fn lanes(count: usize, value: impl Fn(usize) -> f32) -> f32 {
+fn lanes(x: &[f32], y: &[f32], value: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0f32; LANES];
-    let whole = count / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            *sum += value(start + lane);
+    let (x_vectors, x_rest) = x.as_chunks::<LANES>();
+    let (y_vectors, y_rest) = y.as_chunks::<LANES>();
+    for (x, y) in x_vectors.iter().zip(y_vectors) {
+        for lane in 0..LANES {
+            sums[lane] += value(x[lane], y[lane]);
         }
     }
-    let rest: f32 = (whole..count).map(value).sum();
+    let rest: f32 = x_rest.iter().zip(y_rest).map(|(x, y)| value(*x, *y)).sum();
     sums.iter().sum::<f32>() + rest
 }
