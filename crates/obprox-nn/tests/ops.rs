@@ -35,7 +35,7 @@ fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
 }
 
 /// channels in and out, kernel, stride, groups, images, height, width
-const CONVS: [Conv; 9] = [
+const CONVS: [Conv; 12] = [
     (3, 8, 3, 1, 1, [2, 9, 7]),
     (4, 6, 3, 2, 1, [3, 8, 8]),
     (5, 7, 1, 1, 1, [2, 6, 6]),
@@ -45,6 +45,9 @@ const CONVS: [Conv; 9] = [
     (6, 6, 3, 1, 6, [2, 11, 9]),
     (6, 6, 3, 2, 6, [3, 8, 7]),
     (4, 4, 3, 2, 4, [2, 2, 2]),
+    (9, 9, 3, 1, 9, [3, 4, 4]),
+    (3, 3, 3, 1, 3, [2, 1, 1]),
+    (2, 2, 3, 1, 2, [1, 1, 17]),
 ];
 
 type Conv = (usize, usize, usize, usize, usize, [usize; 3]);
