@@ -153,6 +153,9 @@ mod with_networks {
         assert_eq!(phases, [["prox"; 5], ["orthant"; 5]].concat());
         assert!(shop.read("done/nets-tiny.md").contains("nets-tiny-density.svg"));
         assert!(shop.read("done/nets-tiny-density.svg").contains("OBProx-SG+ switches"));
+        let report = shop.ok(&format!("net eval {} images --json", log.replace("jsonl", "safetensors")));
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["nnz"], epochs.last().unwrap()["nnz"], "the network is kept");
         // What was done is not done again: the log, with its times, is the same.
         let before = shop.read(log);
         assert_eq!(shop.ok(line), page);

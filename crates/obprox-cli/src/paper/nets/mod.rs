@@ -1,6 +1,6 @@
 //! `obprox paper nets`: the paper's section on deep networks.
 //!
-//! Each run leaves its log in a directory, and the page is written anew after each: what was done is never lost, and the
+//! Each run leaves its network and its log in a directory, and the page is written anew after each: what was done is never lost, and the
 //! same command again goes on from there, within a run from its last epoch.
 
 mod config;
@@ -13,7 +13,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use obprox::Method;
 use obprox_infer::images::Preprocessing;
-use obprox_infer::{Architecture, Kind};
+use obprox_infer::{Architecture, Kind, Model, Training};
 use obprox_nn::data::Data;
 use obprox_nn::train::{Run, Settings};
 use obprox_nn::{Net, device, initial_weights};
@@ -95,6 +95,11 @@ impl Cell<'_> {
     pub fn log(&self, directory: &Path) -> PathBuf {
         directory.join(self.name() + ".jsonl")
     }
+
+    /// The network it led to.
+    fn network(&self, directory: &Path) -> PathBuf {
+        directory.join(self.name() + ".safetensors")
+    }
 }
 
 impl Nets {
@@ -120,7 +125,7 @@ impl Nets {
         }
         if !self.quiet {
             show::print(&page.terminal())?;
-            show::print(&format!("\npage, logs and plots written to {}\n", self.out.display()))?;
+            show::print(&format!("\npage, networks, logs and plots written to {}\n", self.out.display()))?;
         }
         Ok(())
     }
@@ -184,11 +189,13 @@ impl Nets {
         let mut bar = Bar::new(&cell.name(), self.quiet);
         let mut log = Log::new(cell.log(&self.out), origin);
         let run = Run::new(net, images, preprocessing, settings, &device).observe(&mut bar).observe(&mut log);
-        run.checkpoint(&state, true).train()?;
+        let trained = run.checkpoint(&state, true).train()?;
         log.finish()?;
         if interrupt::pressed() {
             return Ok(false);
         }
+        let training = Training { preprocessing: Some(preprocessing.clone()), labels: images.classes.clone() };
+        Model::new(architecture, trained.weights, training)?.write_safetensors(cell.network(&self.out))?;
         // A finished run has no more use for its state, which is as large as its network.
         let _ = std::fs::remove_dir_all(&state);
         Ok(true)
