@@ -16,6 +16,9 @@ use crate::penalty::{ElasticNet, L1, Term};
 
 /// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
 const LARGEST_HESSIAN: usize = 1500;
+/// So is one of more than this many coordinates whose Hessian would have [`HOLLOW`] times as many entries as its columns.
+const SMALL_HESSIAN: usize = 256;
+const HOLLOW: usize = 64;
 /// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
 /// many steps.
 const SERVES: f64 = 0.5;
@@ -188,8 +191,10 @@ impl Auto<'_> {
         tolerance: f64,
     ) -> Vec<f64> {
         let Place { terms, x, u } = place;
-        if x.len() > LARGEST_HESSIAN {
-            let (columns, features) = (self.columns(), &set.features[..]);
+        let (columns, features) = (self.columns(), &set.features[..]);
+        let entries: usize = features.iter().map(|&feature| columns.row_len(feature as usize)).sum();
+        let is_hollow = x.len() > SMALL_HESSIAN && HOLLOW * entries < x.len() * x.len();
+        if x.len() > LARGEST_HESSIAN || is_hollow {
             return Descent { columns, features, terms, curvatures, damping: self.damping }.solve(x, u, tolerance);
         }
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
