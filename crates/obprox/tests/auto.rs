@@ -185,6 +185,21 @@ fn more_features_than_the_first_working_set_holds() {
 
 // ---- the ends of what can be asked --------------------------------------------------------------------------------
 
+/// Its columns have an entry or two: a Hessian of hundreds of them would be a great many zeros.
+#[test]
+fn many_columns_of_next_to_no_entries() {
+    let planted = Synth { rows: 500, cols: 40_000, per_row: 40.0, noise: 1.0, seed: 5, ..Synth::default() };
+    let data = planted.generate().unwrap().dataset;
+    for (loss, l2) in [(LossKind::Logistic, 0.0), (LossKind::SquaredHinge, 1e-5)] {
+        for share in [0.2, 0.02] {
+            let terms = Terms { lambda: Lambda::OfMax(share), l2, ..Terms::default() };
+            let fit = Problem::new(data.clone(), loss.build(2), &terms).unwrap().fit().unwrap();
+            assert_eq!(fit.status, Status::Converged, "{loss:?}: {:?}", fit.certificate);
+            assert!(fit.certificate.nnz > 256, "{loss:?}: {} weights do not test it", fit.certificate.nnz);
+        }
+    }
+}
+
 /// Its working sets are too large for a Hessian; all of them have to be walked by their columns.
 #[test]
 fn more_weights_than_a_hessian_holds() {
