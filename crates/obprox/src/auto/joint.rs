@@ -3,10 +3,10 @@
 //! The classes of the softmax loss pull at each other: H = Σ wᵢ (diag(p) − ppᵀ) ⊗ dᵢdᵢᵀ / N. One class after the other
 //! sees only its own block and crawls where λ is small; the whole H does not.
 
-use super::Auto;
 use super::lists::RowLists;
 use super::quadratic::Quadratic;
 use super::search::search;
+use super::{Auto, add_columns};
 use crate::pass;
 use crate::penalty::{ElasticNet, L1, Term};
 
@@ -76,18 +76,16 @@ impl Auto<'_> {
 
             // ---- the step ----------------------------------------------------------------------------------------
             let mut shift = vec![0.0; n_rows * outputs];
-            let mut expected = 0.0;
+            let (mut expected, mut weights) = (0.0, Vec::new());
             for (at, (z, x)) in z.iter().zip(&x).enumerate().filter(|(_, (z, x))| z != x) {
-                let (delta, k) = (z - x, at / width);
+                let delta = z - x;
                 expected += u[at] * delta + l1[at] * (z.abs() - x.abs());
-                if at % width == n_features {
-                    shift.iter_mut().skip(k).step_by(outputs).for_each(|shift| *shift += delta);
-                } else {
-                    columns.for_each(set.features[at % width] as usize, |row, value| {
-                        shift[row * outputs + k] += value * delta
-                    });
+                match place_of(at) {
+                    Ok(place) => weights.push((place as u32, delta)),
+                    Err(k) => shift.iter_mut().skip(k).step_by(outputs).for_each(|shift| *shift += delta),
                 }
             }
+            add_columns(columns, &weights, outputs, &mut shift);
             if expected >= 0.0 || expected.is_nan() {
                 break;
             }

@@ -1,7 +1,7 @@
 //! `obprox paper nets`: the paper's section on deep networks.
 //!
-//! Each run leaves its network and its log in a directory, and the page is written anew after each: what was done is never lost, and the
-//! same command again goes on from there, within a run from its last epoch.
+//! Each run leaves its network and its log in a directory, and the page is written anew after each: what was done is
+//! never lost, and the same command again goes on from there, within a run from its last epoch.
 
 mod config;
 mod page;
