@@ -142,9 +142,7 @@ fn gradient_by_columns(problem: &Problem, columns: &Matrix, row_gradients: &[f64
         |(block, chunk)| {
             for (at, sums) in chunk.chunks_exact_mut(outputs).enumerate() {
                 if let [out] = sums {
-                    let mut sum = 0.0;
-                    columns.for_each(block * FEATURES + at, |row, value| sum += value * pulls[row]);
-                    *out = sum * scale;
+                    *out = scale * columns.dot(block * FEATURES + at, pulls);
                 } else {
                     sums.fill(0.0);
                     columns.for_each(block * FEATURES + at, |row, value| {

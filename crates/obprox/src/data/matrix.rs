@@ -85,6 +85,10 @@ pub trait Rows: Sync {
     fn for_each(&self, row: usize, visit: impl FnMut(usize, f64));
     /// The same, for the entries whose column lies in `columns`.
     fn for_each_in(&self, row: usize, columns: Range<usize>, visit: impl FnMut(usize, f64));
+    /// A row times a vector, in several running sums: one would have to wait for itself at every entry.
+    fn dot(&self, row: usize, with: &[f64]) -> f64;
+    /// Adds a multiple of a row to numbers for some columns.
+    fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]);
     /// The same rows with only these columns, which rise and are numbered anew.
     fn keep_columns(&self, columns: &[u32]) -> Self
     where
@@ -178,6 +182,31 @@ impl<V: Value> Rows for Csr<V> {
         }
     }
 
+    #[inline]
+    fn dot(&self, row: usize, with: &[f64]) -> f64 {
+        const LANES: usize = 4;
+        let span = self.span(row);
+        let (mut sums, mut start) = ([0.0; LANES], span.start);
+        let lanes = self.indices[span.clone()].chunks_exact(LANES);
+        let rest = lanes.remainder();
+        for columns in lanes {
+            let values = V::iter(&self.values, start..start + LANES);
+            for (sum, (&column, value)) in sums.iter_mut().zip(columns.iter().zip(values)) {
+                *sum += value * with[column as usize];
+            }
+            start += LANES;
+        }
+        let rest = rest.iter().zip(V::iter(&self.values, start..span.end));
+        (sums[0] + sums[2])
+            + (sums[1] + sums[3])
+            + rest.map(|(&column, value)| value * with[column as usize]).sum::<f64>()
+    }
+
+    #[inline]
+    fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]) {
+        self.for_each_in(row, columns.clone(), |column, value| to[column - columns.start] += value * scale);
+    }
+
     fn keep_columns(&self, columns: &[u32]) -> Self {
         const DROPPED: u32 = u32::MAX;
         let mut number = vec![DROPPED; self.n_cols];
@@ -259,6 +288,28 @@ impl<V: Value> Rows for Dense<V> {
         for (offset, value) in V::iter(&self.values, range).enumerate() {
             visit(columns.start + offset, value);
         }
+    }
+
+    #[inline]
+    fn dot(&self, row: usize, with: &[f64]) -> f64 {
+        const LANES: usize = 8;
+        let (mut sums, mut start) = ([0.0; LANES], row * self.n_cols);
+        let lanes = with[..self.n_cols].chunks_exact(LANES);
+        let rest = lanes.remainder();
+        for with in lanes {
+            let values = V::iter(&self.values, start..start + LANES);
+            sums.iter_mut().zip(with.iter().zip(values)).for_each(|(sum, (with, value))| *sum += value * with);
+            start += LANES;
+        }
+        let rest = rest.iter().zip(V::iter(&self.values, start..start + rest.len()));
+        sums.iter().sum::<f64>() + rest.map(|(with, value)| value * with).sum::<f64>()
+    }
+
+    #[inline]
+    fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]) {
+        let start = row * self.n_cols;
+        let values = V::iter(&self.values, start + columns.start..start + columns.end.min(self.n_cols));
+        to.iter_mut().zip(values).for_each(|(to, value)| *to += value * scale);
     }
 
     fn keep_columns(&self, columns: &[u32]) -> Self {
@@ -411,6 +462,18 @@ impl Matrix {
         with_rows!(self, |rows| rows.for_each_in(row, columns, visit));
     }
 
+    /// A row times a vector.
+    #[inline]
+    pub(crate) fn dot(&self, row: usize, with: &[f64]) -> f64 {
+        with_rows!(self, |rows| rows.dot(row, with))
+    }
+
+    /// Adds a multiple of a row to numbers for some columns.
+    #[inline]
+    pub(crate) fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]) {
+        with_rows!(self, |rows| rows.add_to(row, columns, scale, to));
+    }
+
     /// Builds from rows given as (column, value) lists; columns must rise strictly. For small data and tests.
     pub fn from_rows(n_cols: usize, rows: &[Vec<(u32, f64)>]) -> Self {
         let mut builder = super::builder::Builder::default();
@@ -489,4 +552,45 @@ fn sparse(rows: &impl Rows) -> Matrix {
         builder.end_row();
     }
     builder.finish(Some(rows.n_cols()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_and_sums_are_those_entry_by_entry() {
+        // Lengths around the number of running sums, and an empty row.
+        let (n_rows, n_cols) = (14, 21);
+        let value = |row: usize, column: usize| ((row * 31 + column * 17) % 23) as f64 / 8.0 + 0.25;
+        let sparse = |of: &dyn Fn(usize, usize) -> f64| {
+            let row = |row| (0..row).map(|column| ((column + column / 2) as u32, of(row, column))).collect();
+            Matrix::from_rows(n_cols, &(0..n_rows).map(row).collect::<Vec<Vec<(u32, f64)>>>())
+        };
+        let whole: Vec<f64> = (0..n_rows * n_cols).map(|at| value(at / n_cols, at % n_cols)).collect();
+        let uneven = whole.iter().map(|value| value / 3.0).collect::<Vec<_>>();
+        let vector: Vec<f64> = (0..n_cols).map(|column| (column as f64).sin()).collect();
+        for matrix in [
+            sparse(&value),
+            sparse(&|row, column| value(row, column) / 3.0),
+            sparse(&|_, _| 1.0),
+            Matrix::from_dense(n_rows, n_cols, &whole),
+            Matrix::from_dense(n_rows, n_cols, &uneven),
+        ] {
+            for row in 0..n_rows {
+                let (mut sum, columns) = (0.0, 3..17);
+                let mut expected = vec![1.0; columns.len()];
+                matrix.for_each(row, |column, value| {
+                    sum += value * vector[column];
+                    if columns.contains(&column) {
+                        expected[column - columns.start] += 0.5 * value;
+                    }
+                });
+                assert!((matrix.dot(row, &vector) - sum).abs() < 1e-12, "{} row {row}", matrix.storage());
+                let mut to = vec![1.0; columns.len()];
+                matrix.add_to(row, columns, 0.5, &mut to);
+                assert_eq!(to, expected, "{} row {row}", matrix.storage());
+            }
+        }
+    }
 }
