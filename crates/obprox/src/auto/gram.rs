@@ -1,72 +1,187 @@
 //! Σ hᵢ dᵢdᵢᵀ of few features, straight from the rows.
+//!
+//! The rows are dealt to a few tasks, each with sums of its own: the lower triangle, line after line. How many there are
+//! depends on the number of features alone, so the bits do not depend on the number of threads.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::data::{Matrix, Rows, with_rows};
+use crate::data::{Matrix, Rows};
+use crate::wide::wide;
+
+/// Sums that are kept at a time, about: they shall stay in the caches.
+const AT_A_TIME: usize = 1 << 17;
+/// Rows that a task takes in a row: they are dealt in turns, since the long ones often lie together.
+const CHUNK: usize = 64;
 
 /// A column that is not among the features.
 const NOT_WANTED: u32 = u32::MAX;
-/// Sums that are kept at a time, about: they shall stay in the caches.
-const AT_A_TIME: usize = 1 << 17;
 
 /// The lower triangle, line after line; a column of ones comes last where `intercept` says so. Features rise.
-///
-/// The rows are cut into blocks, each with sums of its own. How many depends on the number of features alone, so the bits
-/// do not depend on the number of threads.
 pub(super) fn of_rows(rows: &Matrix, features: &[u32], intercept: bool, curvatures: &[f64]) -> Vec<f64> {
-    let size = features.len() + usize::from(intercept);
-    let mut places = vec![NOT_WANTED; rows.n_cols()];
-    features.iter().enumerate().for_each(|(place, &feature)| places[feature as usize] = place as u32);
-    let blocks = (AT_A_TIME / (size * size).max(1)).clamp(2, 16);
-    let share = curvatures.len().div_ceil(blocks).max(1);
-    let of_block = |(block, curvatures): (usize, &[f64])| {
-        with_rows!(rows, |rows| of_block(rows, block * share, &places, size, intercept, curvatures))
+    match rows {
+        Matrix::Ones(rows) => of_sparse::<_, true>(rows, features, intercept, curvatures),
+        Matrix::Sparse32(rows) => of_sparse::<_, false>(rows, features, intercept, curvatures),
+        Matrix::Sparse64(rows) => of_sparse::<_, false>(rows, features, intercept, curvatures),
+        Matrix::Dense32(rows) => of_dense(rows, features, intercept, curvatures),
+        Matrix::Dense64(rows) => of_dense(rows, features, intercept, curvatures),
+    }
+}
+
+/// The lower triangle of a matrix of that size, each task's part made by `add` out of chunks of rows.
+fn by_chunks(
+    size: usize,
+    n_rows: usize,
+    add: impl Fn(&mut dyn Iterator<Item = Range<usize>>, &mut [f64]) + Sync,
+) -> Vec<f64> {
+    let tasks = (AT_A_TIME / (size * size).max(1)).clamp(2, 16);
+    let part = |task: usize| {
+        let mut sums = vec![0.0; line_start(size)];
+        let starts = (task * CHUNK..n_rows).step_by(tasks * CHUNK);
+        add(&mut starts.map(|start| start..(start + CHUNK).min(n_rows)), &mut sums);
+        sums
     };
-    let parts: Vec<Vec<f64>> = curvatures.par_chunks(share).enumerate().map(of_block).collect();
-    let mut parts = parts.into_iter();
-    let mut gram = parts.next().unwrap_or_else(|| vec![0.0; size * size]);
+    let mut parts = (0..tasks).into_par_iter().map(part).collect::<Vec<_>>().into_iter();
+    let mut sums = parts.next().expect("there are two at least");
     for part in parts {
-        gram.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    let mut gram = vec![0.0; size * size];
+    for (place, line) in gram.chunks_exact_mut(size.max(1)).enumerate() {
+        line[..=place].copy_from_slice(&sums[line_start(place)..line_start(place + 1)]);
     }
     gram
 }
 
-fn of_block<R: Rows>(
+/// Where a line starts in a triangle without gaps.
+#[inline]
+fn line_start(place: usize) -> usize {
+    place * (place + 1) / 2
+}
+
+/// Of rows that are stored sparsely, where every value is 1 or not.
+fn of_sparse<R: Rows + Sync, const ONES: bool>(
     rows: &R,
-    first: usize,
-    places: &[u32],
-    size: usize,
+    features: &[u32],
     intercept: bool,
     curvatures: &[f64],
 ) -> Vec<f64> {
-    let mut gram = vec![0.0; size * size];
-    // A row: its places and values.
-    let (mut at, mut values) = (Vec::with_capacity(size), Vec::with_capacity(size));
-    for (row, &curvature) in curvatures.iter().enumerate().filter(|(_, curvature)| **curvature != 0.0) {
-        at.clear();
-        values.clear();
-        rows.for_each(first + row, |column, value| {
-            if places[column] != NOT_WANTED {
-                at.push(places[column]);
-                values.push(value);
+    let size = features.len() + usize::from(intercept);
+    let mut places = vec![NOT_WANTED; rows.n_cols()];
+    features.iter().enumerate().for_each(|(place, &feature)| places[feature as usize] = place as u32);
+    by_chunks(size, curvatures.len(), |chunks, sums| {
+        // A row: its places and values.
+        let (mut at, mut values) = (vec![0; size + 1], vec![1.0; size + 1]);
+        for row in chunks.flatten().filter(|&row| curvatures[row] != 0.0) {
+            let mut len = 0;
+            rows.for_each(row, |column, value| {
+                at[len] = places[column];
+                if !ONES {
+                    values[len] = value;
+                }
+                len += usize::from(places[column] != NOT_WANTED);
+            });
+            if intercept {
+                (at[len], values[len]) = (size as u32 - 1, 1.0);
+                len += 1;
             }
-        });
-        if intercept {
-            at.push(size as u32 - 1);
-            values.push(1.0);
+            add_row::<ONES>(sums, &at[..len], &values[..len], curvatures[row]);
         }
-        let full = at.len() == size;
-        for (end, &place) in at.iter().enumerate() {
-            let line = &mut gram[place as usize * size..][..size];
-            let scaled = curvature * values[end];
-            if full {
-                line.iter_mut().zip(&values[..=end]).for_each(|(sum, value)| *sum += scaled * value);
-            } else {
-                at[..=end].iter().zip(&values).for_each(|(&other, value)| line[other as usize] += scaled * value);
+    })
+}
+
+/// Adds h·ddᵀ of a sparse row d to a triangle: its places, which rise, and their values (nothing where all are 1).
+///
+/// Two lines at a time, so that each place is looked up once for both.
+#[inline]
+fn add_row<const ONES: bool>(sums: &mut [f64], places: &[u32], values: &[f64], h: f64) {
+    let value = |at: usize| if ONES { 1.0 } else { values[at] };
+    for end in (1..places.len()).step_by(2) {
+        let (first, second) = (places[end - 1] as usize, places[end] as usize);
+        let (head, tail) = sums.split_at_mut(line_start(second));
+        let (line, next) = (&mut head[line_start(first)..][..=first], &mut tail[..=second]);
+        let (scaled, scaled_next) = (h * value(end - 1), h * value(end));
+        for (at, &place) in places[..end].iter().enumerate() {
+            line[place as usize] += scaled * value(at);
+            next[place as usize] += scaled_next * value(at);
+        }
+        next[second] += scaled_next * value(end);
+    }
+    if places.len() % 2 == 1 {
+        let end = places.len() - 1;
+        let last = places[end] as usize;
+        let line = &mut sums[line_start(last)..][..=last];
+        for (at, &place) in places.iter().enumerate() {
+            line[place as usize] += h * value(end) * value(at);
+        }
+    }
+}
+
+/// Rows and columns of a product that stay in registers.
+const TALL: usize = 4;
+const WIDE: usize = 8;
+
+/// Of rows that are stored whole.
+fn of_dense<R: Rows + Sync>(rows: &R, features: &[u32], intercept: bool, curvatures: &[f64]) -> Vec<f64> {
+    let size = features.len() + usize::from(intercept);
+    let width = size.max(1).next_multiple_of(WIDE);
+    by_chunks(size, curvatures.len(), |chunks, sums| {
+        // The rows of a chunk and the same times their curvatures, with zeros up to a whole number of registers.
+        let (mut plain, mut scaled) = (vec![0.0; CHUNK * width], vec![0.0; CHUNK * width]);
+        let mut square = vec![0.0; width * width];
+        for chunk in chunks {
+            let len = chunk.len();
+            let lines = plain.chunks_exact_mut(width).zip(scaled.chunks_exact_mut(width));
+            for (row, (plain, scaled)) in chunk.zip(lines) {
+                copy_row(rows, row, features, plain);
+                if intercept {
+                    plain[size - 1] = 1.0;
+                }
+                scaled.iter_mut().zip(plain).for_each(|(scaled, plain)| *scaled = *plain * curvatures[row]);
+            }
+            add_product(&mut square, width, &scaled[..len * width], &plain[..len * width]);
+        }
+        for place in 0..size {
+            sums[line_start(place)..line_start(place + 1)].copy_from_slice(&square[place * width..][..=place]);
+        }
+    })
+}
+
+/// Some entries of a row that is stored whole.
+fn copy_row<R: Rows>(rows: &R, row: usize, features: &[u32], to: &mut [f64]) {
+    if features.len() == rows.n_cols() {
+        rows.for_each(row, |column, value| to[column] = value);
+        return;
+    }
+    let mut next = features.iter().zip(to).peekable();
+    rows.for_each(row, |column, value| {
+        if let Some((_, to)) = next.next_if(|(feature, _)| **feature as usize == column) {
+            *to = value;
+        }
+    });
+}
+
+wide! {
+    /// Adds leftᵀ·right to a square, on and below its diagonal; both have as many columns as it, a multiple of [`WIDE`].
+    fn add_product(square: &mut [f64], width: usize, left: &[f64], right: &[f64]) {
+        for row in (0..width).step_by(TALL) {
+            for column in (0..row + TALL).step_by(WIDE) {
+                let mut sums = [[0.0; WIDE]; TALL];
+                for (left, right) in left.chunks_exact(width).zip(right.chunks_exact(width)) {
+                    let left: &[f64; TALL] = left[row..][..TALL].try_into().expect("as long as that");
+                    let right: &[f64; WIDE] = right[column..][..WIDE].try_into().expect("as long as that");
+                    for (sums, left) in sums.iter_mut().zip(left) {
+                        sums.iter_mut().zip(right).for_each(|(sum, right)| *sum += left * right);
+                    }
+                }
+                for (r, sums) in sums.iter().enumerate() {
+                    let line = &mut square[(row + r) * width + column..][..WIDE];
+                    line.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+                }
             }
         }
     }
-    gram
 }
 
 #[cfg(test)]
@@ -78,17 +193,18 @@ mod tests {
     fn the_gram_matrix_is_that_of_the_lists() {
         let (n_rows, n_cols) = (1000, 9);
         let value = |row: usize, column: usize| ((row * 31 + column * 17 + row * column) % 23) as f64 / 8.0 - 1.0;
-        let sparse: Vec<Vec<(u32, f64)>> = (0..n_rows)
-            .map(|row| {
-                let present = |&column: &usize| (row + column * row / 3) % 3 == 0;
-                (0..n_cols).filter(present).map(|column| (column as u32, value(row, column))).collect()
-            })
-            .collect();
+        let sparse = |of: &dyn Fn(usize, usize) -> f64| {
+            let present = |row: usize, column: usize| (row + column * row / 3) % 3 == 0;
+            let entries = |row| (0..n_cols).filter(move |&column| present(row, column));
+            let rows: Vec<Vec<(u32, f64)>> =
+                (0..n_rows).map(|row| entries(row).map(|column| (column as u32, of(row, column))).collect()).collect();
+            Matrix::from_rows(n_cols, &rows)
+        };
         let dense: Vec<f64> = (0..n_rows * n_cols).map(|at| value(at / n_cols, at % n_cols) + 0.01).collect();
         let curvatures: Vec<f64> = (0..n_rows).map(|row| (row % 7) as f64 / 8.0).collect();
-        for rows in [Matrix::from_rows(n_cols, &sparse), Matrix::from_dense(n_rows, n_cols, &dense)] {
+        for rows in [sparse(&value), sparse(&|_, _| 1.0), Matrix::from_dense(n_rows, n_cols, &dense)] {
             let columns = rows.transposed(None);
-            for features in [&[0, 1, 2, 3, 4, 5, 6, 7, 8][..], &[1, 4, 8], &[]] {
+            for features in [&[0, 1, 2, 3, 4, 5, 6, 7, 8][..], &[1, 4, 8], &[2, 3], &[]] {
                 for intercept in [false, true] {
                     let size = features.len() + usize::from(intercept);
                     let gram = of_rows(&rows, features, intercept, &curvatures);

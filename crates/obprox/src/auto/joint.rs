@@ -3,10 +3,9 @@
 //! The classes of the softmax loss pull at each other: H = Σ wᵢ (diag(p) − ppᵀ) ⊗ dᵢdᵢᵀ / N. One class after the other
 //! sees only its own block and crawls where λ is small; the whole H does not.
 
-use super::lists::RowLists;
 use super::quadratic::Quadratic;
 use super::search::search;
-use super::{Auto, add_columns};
+use super::{Auto, WorkingSet, add_columns};
 use crate::pass;
 use crate::penalty::{ElasticNet, L1, Term};
 
@@ -31,7 +30,6 @@ impl Auto<'_> {
         let set = std::sync::Arc::clone(&self.set);
         let (n_rows, n_features) = (problem.n_rows(), set.features.len());
         let columns = problem.columns().expect("a reduced problem has its columns");
-        let lists = RowLists::of(columns, &set.features);
         let width = n_features + usize::from(problem.has_intercept());
         // Output k of place j is coordinate k·width + j; the intercept comes last.
         let terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -70,7 +68,7 @@ impl Auto<'_> {
             }
 
             // ---- the model and its minimum -----------------------------------------------------------------------
-            let mut model = Quadratic::new(x.len(), self.joint_hessian(&lists, width, term).into());
+            let mut model = Quadratic::new(x.len(), self.joint_hessian(&set, term).into());
             let (mut z, mut slope) = (x.clone(), u.clone());
             model.solve(&l1, &mut z, &mut slope, 0.01 * (enough / violation).min(1.0));
 
@@ -111,7 +109,7 @@ impl Auto<'_> {
     }
 
     /// The whole Hessian, damped: a block for each pair of outputs.
-    fn joint_hessian(&self, lists: &RowLists, width: usize, term: impl Fn(usize) -> ElasticNet) -> Vec<f64> {
+    fn joint_hessian(&self, set: &WorkingSet, term: impl Fn(usize) -> ElasticNet) -> Vec<f64> {
         let (problem, outputs) = (self.problem(), self.problem().outputs());
         let n_rows = problem.n_rows();
         let mut rows = vec![0.0; n_rows * outputs * outputs];
@@ -119,15 +117,17 @@ impl Auto<'_> {
             problem.loss().hessian(&self.margins[row * outputs..(row + 1) * outputs], problem.targets()[row], out);
             out.iter_mut().for_each(|h| *h *= problem.row_weight(row) / n_rows as f64);
         }
+        let order = set.order(problem, |_| true);
+        let width = order.len();
         let size = width * outputs;
         let mut hessian = vec![0.0; size * size];
         for k in 0..outputs {
             for m in 0..=k {
                 let pair: Vec<f64> = rows.iter().skip(k * outputs + m).step_by(outputs * outputs).copied().collect();
-                let block = lists.gram(width, problem.has_intercept(), &pair);
-                for a in 0..width {
-                    for b in 0..width {
-                        let h = block[a.max(b) * width + a.min(b)];
+                let block = set.gram(problem, &order, &pair);
+                for (at, &a) in order.iter().enumerate() {
+                    for (other, &b) in order.iter().enumerate() {
+                        let h = block[at.max(other) * width + at.min(other)];
                         hessian[(k * width + a) * size + m * width + b] = h;
                         hessian[(m * width + b) * size + k * width + a] = h;
                     }
