@@ -16,6 +16,7 @@
 
 mod cholesky;
 mod descent;
+mod face;
 mod gram;
 mod joint;
 mod lists;
@@ -29,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
+use self::descent::Columns;
 use self::lists::RowLists;
 use self::polish::Held;
 use self::reduce::Reduced;
@@ -64,11 +66,18 @@ struct WorkingSet {
     features: Vec<u32>,
     /// Their columns as rows, with the order of the features in them, where the rows themselves will not do.
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
+    /// Their columns, together.
+    columns: OnceLock<Columns>,
 }
 
 impl WorkingSet {
     fn new(features: Vec<u32>) -> Arc<Self> {
-        Arc::new(Self { features, lists: OnceLock::new() })
+        Arc::new(Self { features, lists: OnceLock::new(), columns: OnceLock::new() })
+    }
+
+    /// Its columns, copied out of those of the problem.
+    fn columns(&self, columns: &Matrix) -> &Columns {
+        self.columns.get_or_init(|| Columns::of(columns, &self.features))
     }
 
     /// The places of a Hessian, in its order: those that are wanted, and others where they come along. The intercept,
@@ -328,6 +337,10 @@ fn add_columns(columns: &Matrix, weights: &[(u32, f64)], outputs: usize, margins
     margins.par_chunks_mut(share * outputs).enumerate().for_each(|(part, margins)| {
         let rows = part * share..((part + 1) * share).min(n_rows);
         for &(at, weight) in weights {
+            if outputs == 1 {
+                columns.add_to(at as usize, rows.clone(), weight, margins);
+                continue;
+            }
             let (feature, output) = (at as usize / outputs, at as usize % outputs);
             let add = |row: usize, value: f64| margins[(row - rows.start) * outputs + output] += value * weight;
             columns.for_each_in(feature, rows.clone(), add);

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::descent::Descent;
 use super::quadratic::Quadratic;
 use super::search::search;
-use super::{Auto, WorkingSet, add_columns};
+use super::{Auto, FEW, WorkingSet, add_columns};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
 use crate::pass;
@@ -19,9 +19,13 @@ const LARGEST_HESSIAN: usize = 1500;
 /// So is one of more than this many coordinates whose Hessian would have [`HOLLOW`] times as many entries as its columns.
 const SMALL_HESSIAN: usize = 256;
 const HOLLOW: usize = 64;
+/// Along columns each digit of the model's minimum costs as much as the one before.
+const ROUGHER: f64 = 10.0;
 /// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
 /// many steps.
 const SERVES: f64 = 0.5;
+/// The same with few features, whose Hessians cost less.
+const SERVES_FEW: f64 = 0.25;
 /// After a step shorter than this the next is by the loss's upper curvature.
 const SHORT: f64 = 0.01;
 
@@ -54,7 +58,8 @@ pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
     let none: [f64; 0] = [];
     write_array(out, &held.map_or([0.0; 2], |held| [held.output as f64, held.damping]))?;
     write_array(out, &held.map_or(vec![], |held| held.order.iter().map(|&at| at as u32).collect()))?;
-    write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))
+    write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))?;
+    write_array(out, &held.map_or(vec![], |held| held.quadratic.factored().iter().map(|&at| at as u32).collect()))
 }
 
 /// Reads it back, for a working set of that many coordinates.
@@ -63,12 +68,18 @@ pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>
     read_exactly(input, &mut made_for)?;
     let order: Vec<u32> = read_array(input, size)?;
     let hessian: Huge<f64> = read_array(input, size * size)?.into();
-    if hessian.len() != order.len() * order.len() || order.iter().any(|&at| at as usize >= size) {
+    let factored: Vec<u32> = read_array(input, size)?;
+    let is_face = factored.is_sorted_by(|a, b| a < b) && factored.last().is_none_or(|&at| (at as usize) < order.len());
+    if hessian.len() != order.len() * order.len() || order.iter().any(|&at| at as usize >= size) || !is_face {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set"));
     }
     let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();
     let [output, damping] = made_for;
-    Ok((!order.is_empty()).then(|| Held::new(hessian, order, size, output as usize, damping)))
+    Ok((!order.is_empty()).then(|| {
+        let mut held = Held::new(hessian, order, size, output as usize, damping);
+        held.quadratic.factor_again(factored.into_iter().map(|at| at as usize).collect());
+        held
+    }))
 }
 
 /// One output of the working set: its coordinates, the intercept last where there is one.
@@ -94,12 +105,14 @@ impl Auto<'_> {
         let set = Arc::clone(&self.set);
         let features = &set.features[..];
         let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
+        let serves = if problem.n_features() <= FEW { SERVES_FEW } else { SERVES };
         let (mut moved, mut objective, mut last) = (false, f64::NAN, f64::INFINITY);
-        for _ in 0..steps {
+        for step in 0..steps {
             let (slopes, curvatures) = self.rows(output);
-            let place = self.place(output, &slopes);
+            // The first is where the certificate looked.
+            let place = self.place(output, &slopes, (step == 0 && outputs == 1).then_some(&self.gradient));
             let violation = place.violation();
-            if violation > SERVES * last || self.careful {
+            if violation > serves * last || self.careful {
                 self.held = None;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
@@ -159,17 +172,17 @@ impl Auto<'_> {
         moved
     }
 
-    /// The coordinates of one output and the slopes there; `slopes` are those of the rows.
-    fn place(&self, output: usize, slopes: &[f64]) -> Place {
+    /// The coordinates of one output and the slopes there, out of the gradient where that is at hand; `slopes` are those
+    /// of the rows.
+    fn place(&self, output: usize, slopes: &[f64], gradient: Option<&Vec<f64>>) -> Place {
         let (problem, columns, set) = (self.problem(), self.columns(), &self.set);
         let outputs = problem.outputs();
         let mut terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
         let weight = |&feature: &u32| self.point.weights[feature as usize * outputs + output];
         let mut x: Vec<f64> = set.features.iter().map(weight).collect();
         let slope = |at: usize| {
-            let mut sum = terms[at].l2 * x[at];
-            columns.for_each(set.features[at] as usize, |row, value| sum += value * slopes[row]);
-            sum
+            let feature = set.features[at] as usize;
+            terms[at].l2 * x[at] + gradient.map_or_else(|| columns.dot(feature, slopes), |gradient| gradient[feature])
         };
         let mut u: Vec<f64> = (0..x.len()).into_par_iter().with_min_len(16).map(slope).collect();
         // The intercept is one more coordinate, without penalty.
@@ -195,7 +208,8 @@ impl Auto<'_> {
         let entries: usize = features.iter().map(|&feature| columns.row_len(feature as usize)).sum();
         let is_hollow = x.len() > SMALL_HESSIAN && HOLLOW * entries < x.len() * x.len();
         if x.len() > LARGEST_HESSIAN || is_hollow {
-            return Descent { columns, features, terms, curvatures, damping: self.damping }.solve(x, u, tolerance);
+            let columns = set.columns(self.columns());
+            return Descent { columns, terms, curvatures, damping: self.damping }.solve(x, u, ROUGHER * tolerance);
         }
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
         let serves = |held: &Held| {

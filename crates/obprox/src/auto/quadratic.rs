@@ -4,7 +4,10 @@
 //! lies beyond the face it is projected back, as in the paper's Orthant step: what crosses zero becomes zero, and the
 //! smaller face is solved in turn. Then coordinate descent looks again.
 
-use super::cholesky::Cholesky;
+use rayon::prelude::*;
+
+use super::cholesky::{Cholesky, dot};
+use super::face::{Face, conjugate_gradients};
 use crate::huge::Huge;
 use crate::penalty::shrink::shrink;
 
@@ -22,6 +25,12 @@ pub(super) struct Quadratic {
 const SWEEPS: usize = 12;
 /// Faces tried before the point found so far has to do.
 const FACES: usize = 40;
+/// From so many coordinates on a factor costs more than some conjugate steps guided by another.
+const LARGE_FACE: usize = 256;
+/// A face is nearly another where they differ in at most this part of their coordinates.
+const FEW_OF_A_FACE: usize = 16;
+/// Guided steps before a new factor is made.
+const GUIDED: usize = 8;
 
 impl Quadratic {
     /// Takes H, symmetric, p × p.
@@ -43,7 +52,7 @@ impl Quadratic {
                 }
             }
             // Each turn drops a coordinate at least, so this ends.
-            while self.solve_on_face(l1, z, u) {}
+            while self.solve_on_face(l1, z, u, 0.5 * tolerance * largest) {}
         }
     }
 
@@ -52,20 +61,27 @@ impl Quadratic {
         &self.hessian
     }
 
-    fn row(&self, at: usize) -> &[f64] {
-        &self.hessian[at * self.size..(at + 1) * self.size]
+    /// The face whose factor is at hand: it has a say in how the next are solved.
+    pub fn factored(&self) -> &[usize] {
+        self.factor.as_ref().map_or(&[], |(face, _)| face)
     }
 
-    fn step(&self, at: usize, delta: f64, z: &mut [f64], u: &mut [f64]) {
-        z[at] += delta;
-        u.iter_mut().zip(self.row(at)).for_each(|(u, h)| *u += delta * h);
+    /// Makes the factor of a face that had one.
+    pub fn factor_again(&mut self, face: Vec<usize>) {
+        if !face.is_empty() {
+            self.factor = self.factor_on(&face).map(|factor| (face, factor));
+        }
+    }
+
+    fn row(&self, at: usize) -> &[f64] {
+        &self.hessian[at * self.size..(at + 1) * self.size]
     }
 
     /// One round of coordinate descent; returns the largest violation it met, over the root of the curvature.
     fn sweep(&self, l1: &[f64], z: &mut [f64], u: &mut [f64]) -> f64 {
         let mut worst = 0.0f64;
         for at in 0..self.size {
-            let (curvature, l1) = (self.hessian[at * self.size + at], l1[at]);
+            let (curvature, l1) = (self.curvature(at), l1[at]);
             let violation = if z[at] == 0.0 { shrink(u[at], l1).abs() } else { (u[at] + l1.copysign(z[at])).abs() };
             if violation == 0.0 || curvature <= 0.0 {
                 continue;
@@ -73,8 +89,8 @@ impl Quadratic {
             worst = worst.max(violation / curvature.sqrt());
             let next = shrink(z[at] - u[at] / curvature, l1 / curvature);
             if next != z[at] {
-                self.step(at, next - z[at], z, u);
-                // The sum may miss the zero by rounding, and a zero must be one.
+                let delta = next - z[at];
+                u.iter_mut().zip(self.row(at)).for_each(|(u, h)| *u += delta * h);
                 z[at] = next;
             }
         }
@@ -82,59 +98,74 @@ impl Quadratic {
     }
 
     /// Moves towards the minimum on the face of z. True where that lay beyond the face, which is smaller now.
-    fn solve_on_face(&mut self, l1: &[f64], z: &mut [f64], u: &mut [f64]) -> bool {
-        let face: Vec<usize> = (0..self.size).filter(|&at| z[at] != 0.0 || l1[at] == 0.0).collect();
-        let Some(step) = self.newton_step(&face, l1, z, u) else { return false };
-        // How far the face reaches along the step.
-        let mut reach = 1.0f64;
-        for (&at, &delta) in face.iter().zip(&step) {
-            if l1[at] > 0.0 && (z[at] + delta) * z[at] < 0.0 {
-                reach = reach.min(-z[at] / delta);
+    fn solve_on_face(&mut self, l1: &[f64], z: &mut [f64], u: &mut [f64], enough: f64) -> bool {
+        let mut face = Face::of(z, |at| l1[at]);
+        face.u = face.places.iter().map(|&at| u[at]).collect();
+        let Some(step) = self.newton_step(&face, enough) else { return false };
+        let (to, slopes, dropped) = face.walk(&step, |to| {
+            let mut slopes = u.to_vec();
+            for (at, &place) in face.places.iter().enumerate() {
+                let delta = to[at] - face.z[at];
+                slopes.iter_mut().zip(self.row(place)).for_each(|(u, h)| *u += delta * h);
             }
-        }
-        let mut size = 1.0;
-        loop {
-            // At the end of the face's reach the model has fallen for sure; before, only a look can tell.
-            let last = size <= reach;
-            let (mut to, mut slope) = (z.to_vec(), u.to_vec());
-            let mut dropped = false;
-            for (&at, &delta) in face.iter().zip(&step) {
-                let trial = z[at] + size * delta;
-                let crosses = l1[at] > 0.0 && trial * z[at] <= 1e-15 * z[at] * z[at];
-                let trial = if crosses { 0.0 } else { trial };
-                dropped |= crosses;
-                self.step(at, trial - z[at], &mut to, &mut slope);
-                to[at] = trial;
-            }
-            let change: f64 = face
-                .iter()
-                .map(|&at| {
-                    let bend = 0.5 * (u[at] + slope[at]) * (to[at] - z[at]);
-                    bend + l1[at] * (to[at].abs() - z[at].abs())
-                })
-                .sum();
-            if change < 0.0 || last {
-                z.copy_from_slice(&to);
-                u.copy_from_slice(&slope);
-                return dropped;
-            }
-            size = (0.5 * size).max(reach);
-        }
+            let on_face = face.places.iter().map(|&at| slopes[at]).collect();
+            (slopes, on_face)
+        });
+        face.places.iter().zip(to).for_each(|(&at, to)| z[at] = to);
+        u.copy_from_slice(&slopes);
+        dropped
     }
 
     /// The Newton step of the model on a face; nothing where the face is empty or has no factor.
-    fn newton_step(&mut self, face: &[usize], l1: &[f64], z: &[f64], u: &[f64]) -> Option<Vec<f64>> {
-        if face.is_empty() {
+    fn newton_step(&mut self, face: &Face, enough: f64) -> Option<Vec<f64>> {
+        if face.places.is_empty() {
             return None;
         }
-        if self.factor.as_ref().is_none_or(|(factored, _)| factored != face) {
+        if self.factor.as_ref().is_none_or(|(factored, _)| *factored != face.places) {
+            if let Some(step) = self.guided_step(face, enough) {
+                return Some(step);
+            }
             self.factor = None;
-            self.factor = Some((face.to_vec(), self.factor_on(face)?));
+            self.factor = Some((face.places.clone(), self.factor_on(&face.places)?));
         }
-        let mut step: Vec<f64> =
-            face.iter().map(|&at| if l1[at] == 0.0 { -u[at] } else { -(u[at] + l1[at].copysign(z[at])) }).collect();
+        let mut step = face.descent();
         self.factor.as_ref()?.1.solve(&mut step);
         step.iter().all(|delta| delta.is_finite()).then_some(step)
+    }
+
+    /// The same by conjugate gradients, guided by the factor of a face nearly the same: a few of them cost less than
+    /// another factor. Nothing where a few will not do. What is left of the slopes, over the root of the curvature, is at
+    /// most `enough`.
+    fn guided_step(&self, face: &Face, enough: f64) -> Option<Vec<f64>> {
+        let (factored, factor) = self.factor.as_ref().filter(|_| face.places.len() >= LARGE_FACE)?;
+        let known: Vec<Option<usize>> = face.places.iter().map(|place| factored.binary_search(place).ok()).collect();
+        let shared = known.iter().flatten().count();
+        if face.places.len() + factored.len() - 2 * shared > face.places.len() / FEW_OF_A_FACE {
+            return None;
+        }
+        let guide = |rest: &[f64]| {
+            let mut on_factored = vec![0.0; factored.len()];
+            known.iter().zip(rest).for_each(|(known, &rest)| known.iter().for_each(|&at| on_factored[at] = rest));
+            factor.solve(&mut on_factored);
+            let guided = |at: usize| {
+                known[at].map_or_else(|| rest[at] / self.curvature(face.places[at]), |known| on_factored[known])
+            };
+            (0..rest.len()).map(guided).collect()
+        };
+        let bend = |direction: &[f64]| {
+            let mut whole = vec![0.0; self.size];
+            face.places.iter().zip(direction).for_each(|(&place, &delta)| whole[place] = delta);
+            face.places.par_iter().with_min_len(64).map(|&place| dot(self.row(place), &whole)).collect()
+        };
+        let done = |rest: &[f64]| {
+            let within = |(&place, rest): (&usize, &f64)| rest.abs() <= enough * self.curvature(place).sqrt();
+            face.places.iter().zip(rest).all(within)
+        };
+        conjugate_gradients(face.descent(), GUIDED, guide, bend, done).filter(|(_, done)| *done).map(|(step, _)| step)
+    }
+
+    fn curvature(&self, at: usize) -> f64 {
+        self.hessian[at * self.size + at]
     }
 
     fn factor_on(&self, face: &[usize]) -> Option<Cholesky> {
@@ -158,6 +189,39 @@ impl Quadratic {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_guided_step_is_the_step() {
+        let size = LARGE_FACE + 40;
+        let entry = |row: usize, column: usize| ((row * 37 + column * 17 + row * column) % 23) as f64 / 23.0 - 0.4;
+        let mut hessian = vec![0.0; size * size];
+        for row in 0..size {
+            for column in 0..size {
+                hessian[row * size + column] = (0..50).map(|k| entry(row, k) * entry(column, k)).sum();
+            }
+            hessian[row * size + row] += 1.0 + row as f64 / 100.0;
+        }
+        let model = |factored: Vec<usize>| {
+            let mut model = Quadratic::new(size, hessian.clone().into());
+            model.factor_again(factored);
+            model
+        };
+        let places: Vec<usize> = (0..size).filter(|at| at % 10 != 3).collect();
+        let slopes: Vec<f64> = (0..places.len()).map(|at| (at as f64).sin()).collect();
+        let face = Face { l1: vec![0.1; slopes.len()], z: slopes.iter().map(|u| -u).collect(), u: slopes, places };
+        let truth = model(vec![]).newton_step(&face, 0.0).unwrap();
+        // Some more and some less than the face.
+        let near: Vec<usize> = (0..size).filter(|at| at % 10 != 3 && at % 100 != 7 || *at == 53).collect();
+        let mut guided = model(near.clone());
+        let enough = 1e-6;
+        let step = guided.newton_step(&face, enough).unwrap();
+        assert_eq!(guided.factored(), near, "no new factor was needed");
+        assert!(step.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-5), "the step leads elsewhere");
+        // Too few steps for so many digits: then a factor is made after all.
+        let exact = guided.newton_step(&face, 1e-300).unwrap();
+        assert_eq!(guided.factored(), face.places);
+        assert_eq!(exact, truth);
+    }
 
     proptest! {
         #[test]
