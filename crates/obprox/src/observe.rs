@@ -20,7 +20,7 @@ pub enum Control {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// λ is still falling to its value: the support is being found.
+    /// λ is still falling to its value, or a sample stands for all rows: the support is being found.
     Identify,
     /// At λ itself: the optimum is being proved.
     Polish,

@@ -180,6 +180,31 @@ impl Problem {
         Ok(rest)
     }
 
+    /// The same problem on some of its rows alone, which are copied: f is their mean, and λ keeps its meaning.
+    pub(crate) fn on_rows(&self, rows: &[u32]) -> Result<Self> {
+        let of = |values: &[f64]| rows.iter().map(|&row| values[row as usize]).collect::<Vec<f64>>();
+        let mut row_weights = self.row_weights.as_deref().map(of);
+        let mut total_weight = rows.len() as f64;
+        if let Some(weights) = &mut row_weights {
+            let total: f64 = weights.iter().sum();
+            if total <= 0.0 {
+                return Err(Error::Data("no row is left to learn from".into()));
+            }
+            weights.iter_mut().for_each(|weight| *weight *= rows.len() as f64 / total);
+            total_weight = total;
+        }
+        let mut part = Self {
+            matrix: Arc::new(self.matrix.keep_rows(rows)),
+            targets: of(&self.targets).into(),
+            row_weights: row_weights.map(Into::into),
+            total_weight,
+            columns: None,
+            ..self.clone()
+        };
+        (part.lambda_max, part.least_scale) = pass::at_zero(&part);
+        Ok(part)
+    }
+
     /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
     /// the same optimum where the others are 0 there. Names, scaling and rows stay with the whole problem.
     pub(crate) fn by_columns(&self, features: Option<&[u32]>) -> Self {

@@ -9,7 +9,8 @@
 //! 4. **certifies**: the full gradient over every column gives the duality gap and the features that must re-enter.
 //!
 //! The first rounds run at a larger λ, a fraction of λ_max that falls to λ: so the working set grows with the support
-//! instead of starting with everything that is not yet explained. Stops at the relative duality gap (or the KKT
+//! instead of starting with everything that is not yet explained. With few features and many rows the first round solves
+//! a [`sample`] of the rows instead. Stops at the relative duality gap (or the KKT
 //! distance where the loss has no dual).
 //! Citations: the orthant face of the paper; Friedman, Hastie and Tibshirani, Regularization paths for generalized
 //! linear models via coordinate descent, 2010; Lee, Sun and Saunders, Proximal Newton-type methods, 2014.
@@ -23,6 +24,7 @@ mod lists;
 mod polish;
 mod quadratic;
 mod reduce;
+mod sample;
 mod search;
 
 use std::io::{self, Read, Write};
@@ -163,6 +165,9 @@ pub(crate) struct Auto<'a> {
     held: Option<Held>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
     stretch: f64,
+    /// What the last round was about, and the λ it worked at.
+    stage: Stage,
+    at_lambda: f64,
     /// The smallest λ that fits after this one may ask for, where there will be some.
     floor: Option<f64>,
     /// The damping of the Newton steps, relative to the curvature.
@@ -199,6 +204,8 @@ impl<'a> Auto<'a> {
         Ok(Self {
             whole: problem,
             stretch: if start.is_some() || reduced.problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
+            stage: Stage::Polish,
+            at_lambda: problem.lambda(),
             floor,
             takes_all: reduced.problem.n_features() <= FEW,
             reduced,
@@ -220,10 +227,6 @@ impl<'a> Auto<'a> {
     /// The problem that is worked on.
     fn problem(&self) -> &Problem {
         &self.reduced.problem
-    }
-
-    fn stage(&self) -> Stage {
-        if self.stretch > 1.0 { Stage::Identify } else { Stage::Polish }
     }
 
     /// Its features, one after the other.
@@ -352,7 +355,14 @@ impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
         let outputs = self.problem().outputs();
         if self.margins.is_empty() {
+            let sampled = self.start_from_a_sample();
             self.refresh_margins();
+            if sampled {
+                self.rounds += 1;
+                self.certify();
+                tell(Progress { epoch: 1, step: 1, steps: 1, phase: Phase::Newton, stage: Some(self.stage) });
+                return Ended::Epoch;
+            }
             self.certify();
             // A path comes to its small λ in the end.
             self.takes_all &= self.floor.is_some() || self.steepness() > 1.0 / NEAR_MAX;
@@ -366,6 +376,8 @@ impl Solver for Auto<'_> {
         if was_stretched {
             self.stretch = (self.stretch.min(self.steepness()) / FALL).max(1.0);
         }
+        self.stage = if self.stretch > 1.0 { Stage::Identify } else { Stage::Polish };
+        self.at_lambda = self.stretch * self.problem().lambda();
         self.renew_set();
         // While λ falls a rough answer will do; at its value each round wins a digit or more.
         let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem().lambda() } else { 0.1 * before.1 };
@@ -387,7 +399,7 @@ impl Solver for Auto<'_> {
                 step: sweep as u64 + 1,
                 steps: steps as u64,
                 phase: Phase::Newton,
-                stage: Some(self.stage()),
+                stage: Some(self.stage),
             };
             stop |= tell(progress) == Control::Stop;
             if stop || !moved || outputs == 1 {
@@ -425,8 +437,8 @@ impl Solver for Auto<'_> {
 
     fn standing(&self) -> Standing {
         let round = Round {
-            stage: self.stage(),
-            at_lambda: self.stretch.min(f64::MAX) * self.problem().lambda(),
+            stage: self.stage,
+            at_lambda: self.at_lambda,
             columns: self.problem().n_features(),
             working_set: self.set.features.len(),
         };

@@ -93,6 +93,10 @@ pub trait Rows: Sync {
     fn keep_columns(&self, columns: &[u32]) -> Self
     where
         Self: Sized;
+    /// These rows alone.
+    fn keep_rows(&self, rows: &[u32]) -> Self
+    where
+        Self: Sized;
     /// Asks for the cache lines of a row that is about to be visited.
     fn prefetch_row(&self, row: usize);
     /// Appends the entries of a row to two arrays.
@@ -226,6 +230,17 @@ impl<V: Value> Rows for Csr<V> {
         Self::new(columns.len(), offsets.into(), indices.into(), V::from_slots(kept.collect::<Vec<_>>().into()))
     }
 
+    fn keep_rows(&self, rows: &[u32]) -> Self {
+        let (mut offsets, mut indices, mut slots) = (vec![0], Vec::new(), Vec::new());
+        for &row in rows {
+            let span = self.span(row as usize);
+            indices.extend_from_slice(&self.indices[span.clone()]);
+            slots.extend(span.map(|position| V::slot(&self.values, position)));
+            offsets.push(indices.len() as u64);
+        }
+        Self::new(self.n_cols, offsets.into(), indices.into(), V::from_slots(slots.into()))
+    }
+
     #[inline]
     fn prefetch_row(&self, row: usize) {
         prefetch_range(&self.indices, self.span(row));
@@ -317,6 +332,12 @@ impl<V: Value> Rows for Dense<V> {
             (0..self.n_rows).flat_map(|row| columns.iter().map(move |&column| row * self.n_cols + column as usize));
         let kept = positions.map(|position| V::slot(&self.values, position));
         Self::new(self.n_rows, columns.len(), V::from_slots(kept.collect::<Vec<_>>().into()))
+    }
+
+    fn keep_rows(&self, rows: &[u32]) -> Self {
+        let span = |&row: &u32| row as usize * self.n_cols..(row as usize + 1) * self.n_cols;
+        let slots: Vec<V::Slot> = rows.iter().flat_map(span).map(|position| V::slot(&self.values, position)).collect();
+        Self::new(rows.len(), self.n_cols, V::from_slots(slots.into()))
     }
 
     #[inline]
@@ -442,6 +463,17 @@ impl Matrix {
             Self::Sparse64(rows) => Self::Sparse64(rows.keep_columns(columns)),
             Self::Dense32(rows) => Self::Dense32(rows.keep_columns(columns)),
             Self::Dense64(rows) => Self::Dense64(rows.keep_columns(columns)),
+        }
+    }
+
+    /// These rows alone.
+    pub(crate) fn keep_rows(&self, rows: &[u32]) -> Self {
+        match self {
+            Self::Ones(matrix) => Self::Ones(matrix.keep_rows(rows)),
+            Self::Sparse32(matrix) => Self::Sparse32(matrix.keep_rows(rows)),
+            Self::Sparse64(matrix) => Self::Sparse64(matrix.keep_rows(rows)),
+            Self::Dense32(matrix) => Self::Dense32(matrix.keep_rows(rows)),
+            Self::Dense64(matrix) => Self::Dense64(matrix.keep_rows(rows)),
         }
     }
 
