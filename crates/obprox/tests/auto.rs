@@ -374,11 +374,11 @@ fn bits(fit: &Fit) -> Vec<u64> {
 #[test]
 fn threads_do_not_matter() {
     for loss in LOSSES {
-        // More rows than a block has, so that there is something to share out.
+        // More rows than a block has, so that there is something to share out, and enough for a sample of them.
         let rng = &mut ChaCha8Rng::seed_from_u64(5);
-        let rows: Vec<Vec<f64>> = (0..2500).map(|_| (0..12).map(|_| rng.random_range(-1.0..1.0)).collect()).collect();
+        let rows: Vec<Vec<f64>> = (0..8500).map(|_| (0..12).map(|_| rng.random_range(-1.0..1.0)).collect()).collect();
         let labels =
-            (0..2500).map(|row| f64::from(rows[row][0] + rows[row][1] > rng.random_range(-1.0..1.0))).collect();
+            (0..8500).map(|row| f64::from(rows[row][0] + rows[row][1] > rng.random_range(-1.0..1.0))).collect();
         let problem = Case::new(loss, rows, labels, Lambda::OfMax(0.05)).problem();
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -451,24 +451,37 @@ fn the_intercept_alone_fits_the_shares_of_the_classes() {
 fn a_resumed_run_is_the_uninterrupted_one() {
     for loss in LOSSES {
         for seed in 0..5 {
-            let problem = random(loss, 1e-3, seed, false).problem();
-            let whole =
-                Run::new(&problem, Settings { tolerance: 0.0, epochs: 6, ..Settings::default() }).fit().unwrap();
-            let directory = tempfile::tempdir().unwrap();
-            let upto = |epochs: u64| {
-                let settings = Settings { tolerance: 0.0, epochs, ..Settings::default() };
-                Run::new(&problem, settings).checkpoint(directory.path(), true).fit().unwrap()
-            };
-            let first = upto(1);
-            // A run that has ended would only go on.
-            let resumed = [3, 6].iter().fold(first, |fit, &epochs| match fit.status {
-                Status::MaxEpochs => upto(epochs),
-                _ => fit,
-            });
-            assert_eq!(resumed.epochs, whole.epochs, "{loss:?} seed {seed}");
-            assert_eq!(bits(&resumed), bits(&whole), "{loss:?} seed {seed}");
+            resumes(&random(loss, 1e-3, seed, false).problem(), &format!("{loss:?} seed {seed}"));
         }
     }
+    // One whose faces are large, one that starts from a sample of its rows.
+    for (rows, cols, per_row, share) in [(2000, 900, 40.0, 0.02), (9000, 12, 4.0, 0.01)] {
+        let planted = Synth { rows, cols, per_row, noise: 1.0, seed: 7, ..Synth::default() };
+        let terms = Terms { lambda: Lambda::OfMax(share), ..Terms::default() };
+        let data = planted.generate().unwrap().dataset;
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
+        let fit = resumes(&problem, &format!("{rows} rows"));
+        assert!(cols == 12 || fit.certificate.nnz > 256, "{} weights do not test it", fit.certificate.nnz);
+    }
+}
+
+/// A run that is stopped twice on its way leads to the same bits.
+fn resumes(problem: &Problem, name: &str) -> Fit {
+    let whole = Run::new(problem, Settings { tolerance: 0.0, epochs: 6, ..Settings::default() }).fit().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let upto = |epochs: u64| {
+        let settings = Settings { tolerance: 0.0, epochs, ..Settings::default() };
+        Run::new(problem, settings).checkpoint(directory.path(), true).fit().unwrap()
+    };
+    let first = upto(1);
+    // A run that has ended would only go on.
+    let resumed = [3, 6].iter().fold(first, |fit, &epochs| match fit.status {
+        Status::MaxEpochs => upto(epochs),
+        _ => fit,
+    });
+    assert_eq!(resumed.epochs, whole.epochs, "{name}");
+    assert_eq!(bits(&resumed), bits(&whole), "{name}");
+    whole
 }
 
 // ---- the real files -----------------------------------------------------------------------------------------------

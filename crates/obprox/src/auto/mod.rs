@@ -355,12 +355,11 @@ impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
         let outputs = self.problem().outputs();
         if self.margins.is_empty() {
-            let sampled = self.start_from_a_sample();
+            let sampled = self.start_from_a_sample(tell);
             self.refresh_margins();
             if sampled {
                 self.rounds += 1;
                 self.certify();
-                tell(Progress { epoch: 1, step: 1, steps: 1, phase: Phase::Newton, stage: Some(self.stage) });
                 return Ended::Epoch;
             }
             self.certify();

@@ -5,7 +5,7 @@
 
 use super::{Auto, FEW};
 use crate::fit::{Ended, Solver};
-use crate::observe::{Control, Stage};
+use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
 
 /// Rows of a sample for each feature.
@@ -23,8 +23,8 @@ const ROUNDS: usize = 8;
 
 impl Auto<'_> {
     /// Moves to the optimum of a sample, where that pays; whether it did. Not on a path, whose fits start near their
-    /// ends, and not where one step will do.
-    pub(super) fn start_from_a_sample(&mut self) -> bool {
+    /// ends, and not where one step will do. Where `tell` says stop the point so far will do.
+    pub(super) fn start_from_a_sample(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> bool {
         let problem = self.whole;
         let begins = self.floor.is_none() && self.point.weights.iter().all(|&x| x == 0.0);
         if !begins || problem.outputs() > 1 || problem.n_features() > FEW || bends_alike(problem) {
@@ -36,9 +36,14 @@ impl Auto<'_> {
         let Ok(part) = part else { return false };
         let Ok(mut sample) = Auto::new(&part, None, None) else { return false };
         for _ in 0..ROUNDS {
-            let ended = sample.epoch(&mut |_| Control::Continue);
+            let mut stop = false;
+            let ended = sample.epoch(&mut |progress| {
+                let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
+                stop |= said == Control::Stop;
+                said
+            });
             let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(ROUGHLY));
-            if near || !matches!(ended, Ended::Epoch) {
+            if stop || near || !matches!(ended, Ended::Epoch) {
                 break;
             }
         }
@@ -131,6 +136,6 @@ mod tests {
             assert_eq!(bends_alike(&problem(loss, false, false)), bends, "{loss:?}");
         }
         let problem = problem(LossKind::Squared, false, false);
-        assert!(!Auto::new(&problem, None, None).unwrap().start_from_a_sample());
+        assert!(!Auto::new(&problem, None, None).unwrap().start_from_a_sample(&mut |_| Control::Continue));
     }
 }
