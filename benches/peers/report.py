@@ -24,6 +24,8 @@ def write(results, into):
 
 
 def slug(name):
+    # N and n are the same letter to some file systems.
+    name = name.replace("N >> n", "many rows").replace("n >> N", "many columns")
     return "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-").replace("--", "-")
 
 
