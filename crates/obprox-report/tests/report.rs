@@ -48,6 +48,34 @@ fn log(solver: &str, epochs: usize, rate: f64, phase: impl Fn(usize) -> &'static
     text
 }
 
+#[test]
+fn the_stages_of_auto_are_in_table_and_page() {
+    let round = |epoch: usize, stage: &str, steps: usize| {
+        format!(
+            "{{\"event\":\"epoch\",\"epoch\":{epoch},\"iterations\":{steps},\"phase\":\"newton\",\"stage\":\"{stage}\",\
+             \"at_lambda\":0.0{epoch},\"columns\":700,\"working_set\":{},\"F\":0.5,\"f\":0.4,\"l1\":1.0,\"nnz\":5,\
+             \"density\":0.1,\"gap\":0.01,\"relative_gap\":0.02,\"kkt\":0.1,\"seconds\":0.5}}\n",
+            40 + epoch
+        )
+    };
+    let text = log("auto", 1, 0.05, |_| "newton");
+    let lines: Vec<&str> = text.lines().collect();
+    let rounds = round(1, "identify", 3) + &round(2, "polish", 10);
+    let report = report(&format!("{}\n{rounds}{}\n", lines[0], lines[2]));
+    let table = table::rounds(&report.problems);
+    assert_eq!(
+        table.to_csv(),
+        "data,solver,round,stage,at_lambda,columns,working_set,steps,nnz,F,relative_gap,seconds\n\
+         train.svm,auto,1,identify,0.01,700,41,3,5,0.5,0.02,0.5\n\
+         train.svm,auto,2,polish,0.02,700,42,7,5,0.5,0.02,0.5\n"
+    );
+    assert!(table::tables(&report).iter().any(|table| table.name == "rounds"));
+    let page = page::html(&report);
+    assert!(page.contains("<h3>Stages</h3>") && page.contains("identify") && page.contains("compacted to"));
+    // Runs of other solvers have none.
+    assert!(table::rounds(&self::report(&log("proxsg", 3, 0.8, |_| "prox")).problems).rows.is_empty());
+}
+
 /// Five epochs of Prox-SG, five of Orthant, and again; and a solver that certifies the optimum.
 fn two() -> Report {
     let switching = log("obproxsg", 20, 0.8, |epoch| if (epoch - 1) % 10 < 5 { "prox" } else { "orthant" });

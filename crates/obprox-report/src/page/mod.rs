@@ -146,6 +146,16 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
                     @for chart in several(&["gap-epochs", "runtimes"]) { (figure(number, chart, pictures)) }
                 }
             }
+            @let rounds = table::rounds(one);
+            @if !problem.is_path() && !rounds.rows.is_empty() {
+                h3 { "Stages" }
+                p.caption {
+                    "identify finds the support, at a larger λ or on a sample of the rows; polish takes Newton steps at λ \
+                     itself. Each round compacts the features that could matter to a working set, and certifies its point \
+                     over every feature."
+                }
+                (parts::table(&rounds, None))
+            }
             @let weights = several(&["weights"]);
             @if !weights.is_empty() {
                 h3 { "What was learnt" }

@@ -5,7 +5,7 @@ mod steps;
 mod words;
 
 pub use runs::{certificates, runs};
-pub use steps::{epochs, folds, path};
+pub use steps::{epochs, folds, path, rounds};
 pub use words::{settings, weights};
 
 use serde_json::{Map, Value};
@@ -170,6 +170,7 @@ pub fn tables(report: &Report) -> Vec<Table> {
         runs(&report.problems),
         certificates(&report.problems),
         epochs(&report.problems),
+        rounds(&report.problems),
         path(&report.problems),
         folds(&report.problems),
         weights(&report.problems),

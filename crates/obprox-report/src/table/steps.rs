@@ -49,6 +49,50 @@ pub fn epochs(problems: &[Problem]) -> Table {
     table
 }
 
+/// Every round of `auto`: what it was about, what it compacted and what it certified.
+pub fn rounds(problems: &[Problem]) -> Table {
+    let columns = [
+        ("data", None),
+        ("solver", None),
+        ("round", Some("round")),
+        ("stage", Some("stage")),
+        ("at_lambda", Some("at λ")),
+        ("columns", Some("features in play")),
+        ("working_set", Some("compacted to")),
+        ("steps", Some("Newton steps")),
+        ("nnz", Some("nnz")),
+        ("F", Some("F")),
+        ("relative_gap", Some("certified gap")),
+        ("seconds", Some("sec")),
+    ];
+    let mut table = Table::new("rounds", &columns);
+    for problem in problems {
+        for entry in &problem.entries {
+            let mut before = 0;
+            for epoch in &entry.run.epochs {
+                let Some(round) = epoch.round else { continue };
+                let steps = epoch.iterations.map(|steps| steps.saturating_sub(before));
+                before = epoch.iterations.unwrap_or(before);
+                table.rows.push(vec![
+                    Cell::text(problem.data()),
+                    Cell::text(&entry.name),
+                    Cell::count(Some(epoch.epoch)),
+                    Cell::text(round.stage.name()),
+                    Cell::number(Some(round.at_lambda), |lambda| digits(lambda, 4)),
+                    Cell::count(Some(round.columns as u64)),
+                    Cell::count(Some(round.working_set as u64)),
+                    Cell::count(steps),
+                    Cell::count(epoch.figures.nnz),
+                    Cell::number(epoch.figures.objective, |value| digits(value, 7)),
+                    Cell::number(epoch.figures.relative_gap, rough),
+                    Cell::number(epoch.seconds, |time| format!("{time:.4}")),
+                ]);
+            }
+        }
+    }
+    table
+}
+
 fn figures(figures: &Figures) -> [Cell; 9] {
     [
         Cell::number(figures.objective, |value| digits(value, 7)),
