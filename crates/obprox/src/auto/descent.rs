@@ -198,7 +198,7 @@ mod tests {
     fn along_columns_is_by_the_hessian() {
         let (n_rows, n_features) = (60, 90);
         let value = |row: usize, column: usize| ((row * 31 + column * 17 + row * column) % 23) as f64 / 8.0 - 1.0;
-        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 5)) % 11 == 0;
+        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 5)).is_multiple_of(11);
         let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
             .map(|row| (0..n_features).filter(|&j| present(row, j)).map(|j| (j as u32, value(row, j))).collect())
             .collect();

@@ -194,7 +194,7 @@ mod tests {
         let (n_rows, n_cols) = (1000, 9);
         let value = |row: usize, column: usize| ((row * 31 + column * 17 + row * column) % 23) as f64 / 8.0 - 1.0;
         let sparse = |of: &dyn Fn(usize, usize) -> f64| {
-            let present = |row: usize, column: usize| (row + column * row / 3) % 3 == 0;
+            let present = |row: usize, column: usize| (row + column * row / 3).is_multiple_of(3);
             let entries = |row| (0..n_cols).filter(move |&column| present(row, column));
             let rows: Vec<Vec<(u32, f64)>> =
                 (0..n_rows).map(|row| entries(row).map(|column| (column as u32, of(row, column))).collect()).collect();
