@@ -135,7 +135,7 @@ fn without_a_script_there_are_pictures_and_tables() {
         );
         browser.value(&expression).as_u64().unwrap()
     };
-    assert_eq!((wide(".chart > svg"), wide(".scroll table")), (5, 3));
+    assert_eq!((wide(".chart > svg"), wide(".scroll table")), (5, 4));
     assert_silent(&browser);
 }
 

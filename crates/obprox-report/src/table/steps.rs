@@ -90,6 +90,9 @@ pub fn rounds(problems: &[Problem]) -> Table {
             }
         }
     }
+    if table.rows.iter().any(|row| row[1] != table.rows[0][1]) {
+        table.columns[1].head = Some("solver".into());
+    }
     table
 }
 
