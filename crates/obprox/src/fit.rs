@@ -336,13 +336,17 @@ impl<'a> Run<'a> {
         if let Some(start) = self.start {
             check_start(problem, start)?;
         }
+        let begun = Instant::now();
         let mut solver: Box<dyn Solver + '_> = match self.settings.method {
             Method::Auto => {
                 Box::new(Auto::new(problem, self.start, self.carry.as_mut().and_then(|carry| carry.take()))?)
             }
             _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
         };
+        // What is prepared before the first epoch is training too.
+        let prepared = begun.elapsed().as_secs_f64();
         let mut state = self.open_checkpoint(solver.as_mut())?;
+        state.seconds += prepared;
         // What a run that diverges before its first evaluation falls back on, where it does not begin at zero.
         let began_elsewhere = self.start.is_some() || solver.standing().iterations > 0;
         let origin = began_elsewhere.then(|| solver.point());

@@ -3,6 +3,7 @@
 //! Bits never depend on the number of threads: margins are independent by row; sums over rows are folded in fixed
 //! blocks; each thread of the gradient owns a range of columns and adds up the rows in their order.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -15,6 +16,9 @@ use crate::problem::{Point, Problem};
 
 /// Rows in one fixed block of a sum.
 const BLOCK: usize = 1024;
+
+/// So few columns have sums that stay in the nearest cache, several times over.
+const FEW_COLUMNS: usize = 512;
 
 /// Features that one task adds up.
 const FEATURES: usize = 64;
@@ -114,6 +118,12 @@ pub(crate) fn gradient_into(problem: &Problem, row_gradients: &[f64], gradient: 
     if let Some(columns) = problem.columns() {
         return gradient_by_columns(problem, columns, row_gradients, gradient);
     }
+    if outputs == 1 && problem.n_features() <= FEW_COLUMNS {
+        let pulls = pulls(problem, row_gradients);
+        gradient.copy_from_slice(&sum_rows_times(problem.matrix(), &pulls));
+        let scale = 1.0 / problem.n_rows() as f64;
+        return gradient.iter_mut().for_each(|sum| *sum *= scale);
+    }
     by_columns(problem.matrix(), gradient, |columns, part| {
         part.fill(0.0);
         with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
@@ -122,22 +132,51 @@ pub(crate) fn gradient_into(problem: &Problem, row_gradients: &[f64], gradient: 
     });
 }
 
+/// The gradients of the rows times their weights; nothing at weight 0, where they may well be infinite.
+fn pulls<'a>(problem: &Problem, row_gradients: &'a [f64]) -> Cow<'a, [f64]> {
+    let Some(weights) = problem.row_weights() else { return row_gradients.into() };
+    let outputs = row_gradients.len() / problem.n_rows();
+    let pull = |(at, &pull): (usize, &f64)| weighted(weights[at / outputs], || pull);
+    row_gradients.iter().enumerate().map(pull).collect()
+}
+
+/// Σ vᵢ dᵢ over the rows, of few columns: some rows a task, each with sums of its own. How many tasks there are depends on
+/// the number of rows alone, and so do the bits.
+pub(crate) fn sum_rows_times(matrix: &Matrix, values: &[f64]) -> Vec<f64> {
+    const TASKS: usize = 16;
+    let (n_rows, n_cols) = (values.len(), matrix.n_cols());
+    let share = n_rows.div_ceil(TASKS).max(BLOCK);
+    let part = |first: usize| {
+        let mut sums = vec![0.0; n_cols];
+        let some = first..(first + share).min(n_rows);
+        with_rows!(matrix, |rows| for row in some {
+            rows.add_all_to(row, values[row], &mut sums);
+        });
+        sums
+    };
+    let starts: Vec<usize> = (0..n_rows).step_by(share).collect();
+    let parts: Vec<Vec<f64>> = starts.into_par_iter().map(part).collect();
+    let mut sums = vec![0.0; n_cols];
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    sums
+}
+
+/// Adds x·d of every row to its margin.
+pub(crate) fn add_margins(matrix: &Matrix, x: &[f64], margins: &mut [f64]) {
+    with_rows!(matrix, |rows| margins.par_chunks_mut(BLOCK).enumerate().for_each(|(block, margins)| {
+        for (offset, margin) in margins.iter_mut().enumerate() {
+            *margin += rows.dot(block * BLOCK + offset, x);
+        }
+    }));
+}
+
 /// The same, feature by feature.
 fn gradient_by_columns(problem: &Problem, columns: &Matrix, row_gradients: &[f64], gradient: &mut [f64]) {
     let (n_rows, scale) = (problem.n_rows(), 1.0 / problem.n_rows() as f64);
     let outputs = row_gradients.len() / n_rows;
-    let weighted: Vec<f64>;
-    let pulls = match problem.row_weights() {
-        None => row_gradients,
-        Some(weights) => {
-            let weight = |(at, &pull): (usize, &f64)| match weights[at / outputs] {
-                0.0 => 0.0,
-                weight => weight * pull,
-            };
-            weighted = row_gradients.iter().enumerate().map(weight).collect();
-            &weighted
-        }
-    };
+    let pulls = &*pulls(problem, row_gradients);
     with_rows!(columns, |columns| gradient.par_chunks_mut(FEATURES * outputs).enumerate().for_each(
         |(block, chunk)| {
             for (at, sums) in chunk.chunks_exact_mut(outputs).enumerate() {

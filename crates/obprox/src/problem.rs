@@ -208,16 +208,22 @@ impl Problem {
     /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
     /// the same optimum where the others are 0 there. Names, scaling and rows stay with the whole problem.
     pub(crate) fn by_columns(&self, features: Option<&[u32]>) -> Self {
-        let regularization = match features {
-            Some(features) => self.regularization.keep(features),
-            None => self.regularization.clone(),
-        };
-        Self {
-            columns: Some(Arc::new(self.matrix.transposed(features))),
-            left_out: features.map_or(0, |features| self.n_features() - features.len()),
-            regularization,
-            ..self.clone()
+        let columns = Some(Arc::new(self.matrix.transposed(features)));
+        match features {
+            Some(features) => Self { columns, ..self.without_others(features) },
+            None => Self { columns, ..self.clone() },
         }
+    }
+
+    /// The same problem on these features alone, which rise and are numbered anew; the others are left out of the rows. It
+    /// has the same optimum where they are 0 there. Names and scaling stay with the whole problem.
+    pub(crate) fn on_features(&self, features: &[u32]) -> Self {
+        Self { matrix: Arc::new(self.matrix.keep_columns(features)), ..self.without_others(features) }
+    }
+
+    fn without_others(&self, features: &[u32]) -> Self {
+        let left_out = self.n_features() - features.len();
+        Self { left_out, regularization: self.regularization.keep(features), ..self.clone() }
     }
 
     /// The features one after the other, where they were taken out of the rows.

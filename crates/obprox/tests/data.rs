@@ -131,6 +131,45 @@ fn the_result_is_the_same_whatever_the_cut() {
     }
 }
 
+/// A plain file is read by all threads at once, a pipe from its start: the two must not differ.
+#[test]
+fn a_file_reads_as_its_stream() {
+    let mixed: String = (1..3000u32)
+        .map(|row| match row % 7 {
+            0 => "# a comment\n".into(),
+            1 => format!("{} qid:3 {}:0 {}:1 # rest\r\n", row % 2, row, row + 1),
+            2 => "1\t3:0.25\t 17:-4e-3  \n".into(),
+            3 => format!("-1 {row}:1\n"),
+            // Beyond what ones, and then what single precision, can hold, late in the file.
+            4 if row > 2000 => format!("+1 1:0.1234567890123456789 {row}:{row}\n"),
+            4 if row > 1000 => "1 2:0.5\n".into(),
+            5 => "\n".into(),
+            _ => format!("1 1:1 {row}:1\n"),
+        })
+        .collect();
+    let table: String = (0..3000).map(|row| format!("{},{},{}\n", row % 2, row, f64::from(row) / 3.0)).collect();
+    let texts = [
+        mixed.clone(),
+        format!("\u{feff}{mixed}1 5:1"),
+        format!("\u{feff}y,a,b\r\n{table}"),
+        "1 1:1".into(),
+        format!("{mixed}1 7:x\n"),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    for text in &texts {
+        std::fs::write(&path, text).unwrap();
+        for block in [1, 100, 4096, 1 << 20] {
+            let options = ReadOptions { block, label: Label::First, ..ReadOptions::default() };
+            let shown = |result: obprox::Result<Dataset>| {
+                result.map(|dataset| identity(&dataset)).map_err(|error| error.to_string())
+            };
+            let file = shown(read(&path, &options)).map_err(|error| error.replace(path.to_str().unwrap(), "file"));
+            assert!(file == shown(parse_with(text, &options)), "blocks of {block}: {:.60}", text);
+        }
+    }
+}
+
 #[test]
 fn strange_shapes() {
     assert_eq!(error_of("", &libsvm()), "file: is empty: it has no rows");

@@ -5,7 +5,7 @@
 
 use super::quadratic::Quadratic;
 use super::search::search;
-use super::{Auto, WorkingSet, add_columns};
+use super::{Auto, WorkingSet};
 use crate::pass;
 use crate::penalty::{ElasticNet, L1, Term};
 
@@ -29,7 +29,7 @@ impl Auto<'_> {
         let (problem, outputs) = (&*problem, problem.outputs());
         let set = std::sync::Arc::clone(&self.set);
         let (n_rows, n_features) = (problem.n_rows(), set.features.len());
-        let columns = problem.columns().expect("a reduced problem has its columns");
+        let columns = set.columns(problem);
         let width = n_features + usize::from(problem.has_intercept());
         // Output k of place j is coordinate k·width + j; the intercept comes last.
         let terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
@@ -54,7 +54,7 @@ impl Auto<'_> {
             for k in 0..outputs {
                 for place in 0..n_features {
                     let sum = &mut u[k * width + place];
-                    columns.for_each(set.features[place] as usize, |row, value| {
+                    columns.for_each(place, |row, value| {
                         *sum += value * weight(row) * slopes[row * outputs + k]
                     });
                 }
@@ -79,11 +79,11 @@ impl Auto<'_> {
                 let delta = z - x;
                 expected += u[at] * delta + l1[at] * (z.abs() - x.abs());
                 match place_of(at) {
-                    Ok(place) => weights.push((place as u32, delta)),
+                    Ok(_) => weights.push((at / width, at % width, delta)),
                     Err(k) => shift.iter_mut().skip(k).step_by(outputs).for_each(|shift| *shift += delta),
                 }
             }
-            add_columns(columns, &weights, outputs, &mut shift);
+            set.add_to(problem, &weights, &mut shift);
             if expected >= 0.0 || expected.is_nan() {
                 break;
             }

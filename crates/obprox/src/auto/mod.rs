@@ -26,21 +26,19 @@ mod quadratic;
 mod reduce;
 mod sample;
 mod search;
+mod set;
 
 use std::io::{self, Read, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::descent::Columns;
-use self::lists::RowLists;
 use self::polish::Held;
 use self::reduce::Reduced;
+use self::set::WorkingSet;
 use crate::certificate::{Certificate, certify_at};
 use crate::checkpoint::{read_array, read_exactly, write_array};
-use crate::data::Matrix;
 use crate::fit::{Ended, Solver, Standing, Support};
-use crate::huge::Huge;
 use crate::observe::{Control, Progress, Round, Stage};
 use crate::pass;
 use crate::penalty::{ElasticNet, Penalty, Term};
@@ -58,72 +56,6 @@ const NEAR_MAX: f64 = 0.25;
 const NEAR: f64 = 0.8;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
-
-/// A Hessian is made straight from the rows where its features have at least this share of their entries.
-const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
-
-/// Some features, which rise.
-#[derive(Default)]
-struct WorkingSet {
-    features: Vec<u32>,
-    /// Their columns as rows, with the order of the features in them, where the rows themselves will not do.
-    lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
-    /// Their columns, together.
-    columns: OnceLock<Columns>,
-}
-
-impl WorkingSet {
-    fn new(features: Vec<u32>) -> Arc<Self> {
-        Arc::new(Self { features, lists: OnceLock::new(), columns: OnceLock::new() })
-    }
-
-    /// Its columns, copied out of those of the problem.
-    fn columns(&self, columns: &Matrix) -> &Columns {
-        self.columns.get_or_init(|| Columns::of(columns, &self.features))
-    }
-
-    /// The places of a Hessian, in its order: those that are wanted, and others where they come along. The intercept,
-    /// where the problem has one, is the last.
-    fn order(&self, problem: &Problem, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
-        let mut order = match self.lists(problem) {
-            Some((order, _)) => order.clone(),
-            None => (0..self.features.len()).filter(|&place| wanted(place)).collect(),
-        };
-        order.extend(problem.has_intercept().then_some(self.features.len()));
-        order
-    }
-
-    /// The lower triangle of Σ hᵢ dᵢdᵢᵀ over the places that [`Self::order`] gave.
-    fn gram(&self, problem: &Problem, order: &[usize], curvatures: &[f64]) -> Huge<f64> {
-        match self.lists(problem) {
-            Some((_, lists)) => lists.gram(order.len(), problem.has_intercept(), curvatures),
-            None => {
-                let features: Vec<u32> = order.iter().filter_map(|&at| self.features.get(at).copied()).collect();
-                gram::of_rows(problem.matrix(), &features, problem.has_intercept(), curvatures).into()
-            }
-        }
-    }
-
-    fn lists(&self, problem: &Problem) -> Option<&(Vec<usize>, RowLists)> {
-        let lists = self.lists.get_or_init(|| {
-            let columns = problem.columns().expect("a reduced problem has its columns");
-            let entries = |&feature: &u32| columns.row_len(feature as usize);
-            let n_features = columns.n_rows();
-            if n_features <= FEW && n_features == problem.matrix().n_cols() {
-                let all: usize = (0..n_features as u32).map(|feature| entries(&feature)).sum();
-                if self.features.iter().map(entries).sum::<usize>() as f64 >= MOST_OF_THE_ROWS * all as f64 {
-                    return None;
-                }
-            }
-            // The fullest come first: then most of a Hessian's traffic meets in one corner of it.
-            let mut order: Vec<usize> = (0..self.features.len()).collect();
-            order.sort_by_key(|&place| (std::cmp::Reverse(entries(&self.features[place])), place));
-            let ordered: Vec<u32> = order.iter().map(|&place| self.features[place]).collect();
-            Some((order, RowLists::of(columns, &ordered)))
-        });
-        lists.as_ref()
-    }
-}
 
 /// What the fit at one λ leaves to the next, and how far λ may fall.
 pub(crate) struct Carry {
@@ -193,7 +125,7 @@ impl<'a> Auto<'a> {
         let mut left = match carry.and_then(|carry| carry.left) {
             Some(left) => left,
             None => {
-                let reduced = Reduced::new(problem, floor.unwrap_or(problem.lambda()), start);
+                let reduced = Reduced::new(problem, floor, start);
                 let point = start.map_or_else(|| Point::zero(&reduced.problem), |start| reduced.shrink(start));
                 let (margins, gradient) = (Vec::new(), Vec::new());
                 Left { reduced, point, margins, gradient, set: Arc::default(), held: None }
@@ -229,11 +161,6 @@ impl<'a> Auto<'a> {
         &self.reduced.problem
     }
 
-    /// Its features, one after the other.
-    fn columns(&self) -> &Matrix {
-        self.reduced.columns()
-    }
-
     /// The penalty of a feature in this round.
     fn term(&self, feature: usize) -> ElasticNet {
         let term = self.problem().regularization().term(feature);
@@ -256,12 +183,28 @@ impl<'a> Auto<'a> {
     /// Computes the margins anew: what the steps added up is forgotten before anything is proved by it.
     fn refresh_margins(&mut self) {
         let outputs = self.problem().outputs();
-        let Self { point, margins, reduced, .. } = self;
-        margins.resize(reduced.problem.n_rows() * outputs, 0.0);
+        let Self { point, margins, reduced, set, .. } = self;
+        let problem = &*reduced.problem;
+        margins.resize(problem.n_rows() * outputs, 0.0);
         for row in margins.chunks_exact_mut(outputs) {
             row.copy_from_slice(&point.intercept);
         }
-        add_columns(reduced.columns(), &point.nonzeros(), outputs, margins);
+        let weights = point.nonzeros();
+        let placed = |set: &WorkingSet| -> Option<Vec<(usize, usize, f64)>> {
+            let place = |&(at, weight): &(u32, f64)| {
+                let place = set.features.binary_search(&(at / outputs as u32)).ok()?;
+                Some((at as usize % outputs, place, weight))
+            };
+            weights.iter().map(place).collect()
+        };
+        // The set holds what is not zero, but for the point that a run starts from.
+        if placed(set).is_none() {
+            let mut features: Vec<u32> = weights.iter().map(|(at, _)| at / outputs as u32).collect();
+            features.dedup();
+            *set = WorkingSet::new(problem, features);
+        }
+        let weights = placed(set).expect("the set holds them now");
+        set.add_to(problem, &weights, margins);
     }
 
     /// The largest violation over all features.
@@ -283,7 +226,7 @@ impl<'a> Auto<'a> {
                 // It shall serve for some λ to come.
                 wanted = self.select(NEAR);
             }
-            self.set = WorkingSet::new(wanted);
+            self.set = WorkingSet::new(self.problem(), wanted);
             self.held = None;
         }
     }
@@ -330,25 +273,6 @@ impl<'a> Auto<'a> {
         chosen.sort_unstable();
         chosen
     }
-}
-
-/// Adds columns times weights, which are given by their places, to margins.
-fn add_columns(columns: &Matrix, weights: &[(u32, f64)], outputs: usize, margins: &mut [f64]) {
-    let n_rows = columns.n_cols();
-    // Each thread has some of the rows, and finds them in every column.
-    let share = n_rows.div_ceil(rayon::current_num_threads()).max(1);
-    margins.par_chunks_mut(share * outputs).enumerate().for_each(|(part, margins)| {
-        let rows = part * share..((part + 1) * share).min(n_rows);
-        for &(at, weight) in weights {
-            if outputs == 1 {
-                columns.add_to(at as usize, rows.clone(), weight, margins);
-                continue;
-            }
-            let (feature, output) = (at as usize / outputs, at as usize % outputs);
-            let add = |row: usize, value: f64| margins[(row - rows.start) * outputs + output] += value * weight;
-            columns.for_each_in(feature, rows.clone(), add);
-        }
-    });
 }
 
 impl Solver for Auto<'_> {
@@ -481,7 +405,7 @@ impl Solver for Auto<'_> {
         if !(features.is_sorted_by(|a, b| a < b) && in_range) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a working set that is none"));
         }
-        self.set = WorkingSet::new(features);
+        self.set = WorkingSet::new(self.problem(), features);
         self.held = polish::load(self.set.features.len() + usize::from(self.problem().has_intercept()), input)?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::descent::Descent;
 use super::quadratic::Quadratic;
 use super::search::search;
-use super::{Auto, FEW, WorkingSet, add_columns};
+use super::{Auto, FEW, WorkingSet};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
 use crate::pass;
@@ -175,16 +175,16 @@ impl Auto<'_> {
     /// The coordinates of one output and the slopes there, out of the gradient where that is at hand; `slopes` are those
     /// of the rows.
     fn place(&self, output: usize, slopes: &[f64], gradient: Option<&Vec<f64>>) -> Place {
-        let (problem, columns, set) = (self.problem(), self.columns(), &self.set);
+        let (problem, set) = (self.problem(), &self.set);
         let outputs = problem.outputs();
         let mut terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
         let weight = |&feature: &u32| self.point.weights[feature as usize * outputs + output];
         let mut x: Vec<f64> = set.features.iter().map(weight).collect();
-        let slope = |at: usize| {
-            let feature = set.features[at] as usize;
-            terms[at].l2 * x[at] + gradient.map_or_else(|| columns.dot(feature, slopes), |gradient| gradient[feature])
+        let mut u = match gradient {
+            Some(gradient) => set.features.iter().map(|&feature| gradient[feature as usize]).collect(),
+            None => set.slopes(problem, slopes),
         };
-        let mut u: Vec<f64> = (0..x.len()).into_par_iter().with_min_len(16).map(slope).collect();
+        u.iter_mut().enumerate().for_each(|(at, u)| *u += terms[at].l2 * x[at]);
         // The intercept is one more coordinate, without penalty.
         if problem.has_intercept() {
             terms.push(ElasticNet { l1: 0.0, l2: 0.0 });
@@ -204,11 +204,9 @@ impl Auto<'_> {
         tolerance: f64,
     ) -> Vec<f64> {
         let Place { terms, x, u } = place;
-        let (columns, features) = (self.columns(), &set.features[..]);
-        let entries: usize = features.iter().map(|&feature| columns.row_len(feature as usize)).sum();
-        let is_hollow = x.len() > SMALL_HESSIAN && HOLLOW * entries < x.len() * x.len();
-        if x.len() > LARGEST_HESSIAN || is_hollow {
-            let columns = set.columns(self.columns());
+        let is_hollow = || HOLLOW * set.entries(self.problem()) < x.len() * x.len();
+        if x.len() > LARGEST_HESSIAN || x.len() > SMALL_HESSIAN && is_hollow() {
+            let columns = set.together(self.problem());
             return Descent { columns, terms, curvatures, damping: self.damping }.solve(x, u, ROUGHER * tolerance);
         }
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
@@ -262,10 +260,9 @@ impl Auto<'_> {
         if let Some(&intercept) = delta.get(set.features.len()) {
             shift.iter_mut().skip(output).step_by(outputs).for_each(|shift| *shift = intercept);
         }
-        let moved = set.features.iter().zip(delta).filter(|(_, delta)| **delta != 0.0);
-        let weights: Vec<(u32, f64)> =
-            moved.map(|(&feature, &delta)| ((feature as usize * outputs + output) as u32, delta)).collect();
-        add_columns(self.columns(), &weights, outputs, &mut shift);
+        let places = delta[..set.features.len()].iter().enumerate();
+        let moved = places.filter(|(_, delta)| **delta != 0.0).map(|(place, &delta)| (output, place, delta));
+        set.add_to(self.problem(), &moved.collect::<Vec<_>>(), &mut shift);
         shift
     }
 

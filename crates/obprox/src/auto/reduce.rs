@@ -8,12 +8,14 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::data::Matrix;
 use crate::pass;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Lambda, Point, Problem};
 
-/// A problem without the features that cannot matter, its data turned into columns.
+/// Rows are left as they are where more than one in so many features stays.
+const MOST_LEFT: usize = 2;
+
+/// A problem without the features that cannot matter.
 #[derive(Clone)]
 pub(super) struct Reduced {
     pub problem: Arc<Problem>,
@@ -22,10 +24,15 @@ pub(super) struct Reduced {
 }
 
 impl Reduced {
-    /// Leaves out what cannot matter at `floor` or any larger λ. What has a weight at the start stays.
-    pub fn new(problem: &Problem, floor: f64, start: Option<&Point>) -> Self {
-        let whole = || Self { problem: Arc::new(problem.by_columns(None)), kept: None };
-        let share = floor / problem.lambda();
+    /// Leaves out what cannot matter at `floor` or any larger λ, or at that of the problem. What has a weight at the start
+    /// stays. Where a floor says that more fits will follow, the data is turned into columns: for one fit that takes longer
+    /// than it saves.
+    pub fn new(problem: &Problem, floor: Option<f64>, start: Option<&Point>) -> Self {
+        let whole = || match floor {
+            Some(_) => Self { problem: Arc::new(problem.by_columns(None)), kept: None },
+            None => Self { problem: Arc::new(problem.clone()), kept: None },
+        };
+        let share = floor.unwrap_or(problem.lambda()) / problem.lambda();
         if problem.n_features() <= super::FEW || share.is_nan() {
             return whole();
         }
@@ -40,12 +47,11 @@ impl Reduced {
                 })
         };
         let kept: Vec<u32> = (0..problem.n_features() as u32).filter(matters).collect();
-        Self { problem: Arc::new(problem.by_columns(Some(&kept))), kept: Some(kept.into()) }
-    }
-
-    /// The features, one after the other.
-    pub fn columns(&self) -> &Matrix {
-        self.problem.columns().expect("a reduced problem has its columns")
+        if floor.is_none() && kept.len() > problem.n_features() / MOST_LEFT {
+            return whole();
+        }
+        let reduced = if floor.is_some() { problem.by_columns(Some(&kept)) } else { problem.on_features(&kept) };
+        Self { problem: Arc::new(reduced), kept: Some(kept.into()) }
     }
 
     /// The same at another λ, not below the floor.
@@ -74,7 +80,7 @@ impl Reduced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Dataset;
+    use crate::data::{Dataset, Matrix};
     use crate::loss::LossKind;
     use crate::problem::Terms;
 
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn the_optimum_is_that_of_the_whole_problem() {
         let problem = problem(LossKind::Logistic, 0.02, false);
-        let reduced = Reduced::new(&problem, 0.02, None);
+        let reduced = Reduced::new(&problem, None, None);
         let kept = reduced.kept.as_ref().expect("some features are rare");
         assert!(!kept.is_empty() && kept.len() < problem.n_features() * 3 / 4, "{} stayed", kept.len());
         // The fit works on the reduced problem, `certify` on the whole one.
@@ -139,7 +145,7 @@ mod tests {
         let dropped = (0..problem.n_features() as u32).find(|feature| !kept.contains(feature)).unwrap();
         let mut start = Point::zero(&problem);
         start.weights[dropped as usize] = 1.5;
-        let reduced = Reduced::new(&problem, 0.02, Some(&start));
+        let reduced = Reduced::new(&problem, None, Some(&start));
         let shrunk = reduced.shrink(&start);
         let at = shrunk.weights.iter().position(|&x| x == 1.5).unwrap();
         assert_eq!(reduced.place(at), dropped as usize);

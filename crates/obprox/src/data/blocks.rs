@@ -1,7 +1,8 @@
-//! A stream of text → blocks of whole lines, parsed in parallel while the next block is being read.
+//! A stream of text → blocks of whole lines, to be parsed in parallel.
 //!
-//! Memory is two blocks of text and what was parsed from two, however large the file. What is cut where depends
-//! on block size and thread count; the result does not, since parts are handed over in the order of the file.
+//! A plain file is read by the threads that parse it. Pipes and compressed files are read by a thread of their own, a
+//! block ahead. Memory is two blocks of text, however large the file. What is cut where depends on block size and thread
+//! count; the result does not, since parts are handed over in the order of the file.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,6 +12,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use rayon::prelude::*;
 
 use super::source::Source;
+use crate::huge::Huge;
 use crate::{Error, Result};
 
 /// Below this a piece of text is not worth handing to another thread.
@@ -36,25 +38,17 @@ pub(super) fn parse_lines<P: Send>(
     parse: impl Fn(&[u8]) -> std::result::Result<P, Flaw> + Sync,
     mut take: impl FnMut(P) + Send,
 ) -> Result<()> {
-    let name = source.name.clone();
-    let mut lines = lines_before;
     let mut parts: Vec<P> = Vec::new();
-    let mut blocks = Blocks::read(source, block_size.max(1));
-    while let Some(block) = blocks.next() {
-        let text = block?;
+    let mut blocks = Blocks::of(source, block_size, lines_before);
+    while blocks.advance()? {
+        let text = blocks.text();
         let pieces = cut(text);
         let parse_all = || pieces.par_iter().map(|piece| parse(&text[piece.clone()])).collect::<Vec<_>>();
         // Taking the last block's parts is serial work, mostly of the memory: worth doing beside the parsing.
         let (parsed, ()) = rayon::join(parse_all, || parts.drain(..).for_each(&mut take));
         for (piece, part) in pieces.iter().zip(parsed) {
-            parts.push(part.map_err(|flaw| Error::Parse {
-                file: name.clone(),
-                line: lines + count_lines(&text[..piece.start]) + flaw.line + 1,
-                column: flaw.column as u64 + 1,
-                message: flaw.message,
-            })?);
+            parts.push(part.map_err(|flaw| blocks.error(piece.start, flaw))?);
         }
-        lines += count_lines(text);
     }
     parts.into_iter().for_each(take);
     Ok(())
@@ -65,8 +59,8 @@ fn count_lines(text: &[u8]) -> u64 {
 }
 
 /// A few pieces a thread, so that an uneven one does not hold up the rest.
-fn cut(text: &[u8]) -> Vec<Range<usize>> {
-    let size = text.len().div_ceil(4 * rayon::current_num_threads()).max(SMALLEST_PIECE);
+pub(super) fn cut(text: &[u8]) -> Vec<Range<usize>> {
+    let size = text.len().div_ceil(8 * rayon::current_num_threads()).max(SMALLEST_PIECE);
     let mut pieces = Vec::new();
     let mut start = 0;
     while start < text.len() {
@@ -80,91 +74,177 @@ fn cut(text: &[u8]) -> Vec<Range<usize>> {
 
 /// A buffer and how much of it is whole lines.
 struct Block {
-    buffer: Vec<u8>,
+    buffer: Huge<u8>,
     len: usize,
 }
 
-/// Two buffers go round between the reading thread and the parser.
-struct Blocks {
-    full: Receiver<Result<Block>>,
-    empty: SyncSender<Vec<u8>>,
+/// The blocks of a stream, one after the other.
+pub(super) struct Blocks {
+    name: String,
+    feed: Feed,
     current: Option<Block>,
-    // Only looked at when the channel closes, to tell the end of the file from a failed thread. Never waited for
-    // otherwise: after a parse error it may hang in a read from a terminal.
-    reader: Option<thread::JoinHandle<()>>,
+    /// Lines before the current block.
+    lines: u64,
+    /// Bytes up to the end of the current block, and in all where that is known.
+    taken: u64,
+    total: Option<u64>,
+}
+
+/// Where blocks come from.
+enum Feed {
+    /// Reads itself. The buffer is in turn here and with the current block.
+    Here { filling: Filling, buffer: Option<Huge<u8>> },
+    /// Two buffers go round between the reading thread and the parser.
+    Thread {
+        full: Receiver<Result<Block>>,
+        empty: SyncSender<Huge<u8>>,
+        // Only looked at when the channel closes, to tell the end of the file from a failed thread. Never waited for
+        // otherwise: after a parse error it may hang in a read from a terminal.
+        reader: Option<thread::JoinHandle<()>>,
+    },
 }
 
 impl Blocks {
-    fn read(source: Source, size: usize) -> Self {
-        let (full_in, full) = sync_channel(1);
-        let (empty, empty_out) = sync_channel(2);
-        for _ in 0..2 {
-            // Zeroed pages cost memory only once they are written to, so a small file stays small.
-            let _ = empty.send(vec![0; size]);
-        }
-        let reader = thread::spawn(move || fill_blocks(source, &empty_out, &full_in));
-        Self { full, empty, current: None, reader: Some(reader) }
+    /// Blocks of about that many bytes.
+    pub fn of(source: Source, size: usize, lines_before: u64) -> Self {
+        let (name, total, size) = (source.name.clone(), source.left(), size.max(1));
+        let filling = Filling { source, carried: Vec::new(), ended: None };
+        let feed = match total {
+            Some(left) => {
+                // One byte more than there is shows the end at once.
+                let size = usize::try_from(left + 1).unwrap_or(size).min(size);
+                Feed::Here { filling, buffer: Some(Huge::zeros(size)) }
+            }
+            None => {
+                let (full_in, full) = sync_channel(1);
+                let (empty, empty_out) = sync_channel(2);
+                for _ in 0..2 {
+                    let _ = empty.send(Huge::zeros(size));
+                }
+                let reader = thread::spawn(move || fill_blocks(filling, &empty_out, &full_in));
+                Feed::Thread { full, empty, reader: Some(reader) }
+            }
+        };
+        Self { name, feed, current: None, lines: lines_before, taken: 0, total }
     }
 
-    /// The next block's text; the one before goes back to the reader.
-    fn next(&mut self) -> Option<Result<&[u8]>> {
-        if let Some(block) = self.current.take() {
-            // Refused once the reader is done.
-            let _ = self.empty.send(block.buffer);
-        }
-        match self.full.recv() {
-            Ok(Ok(block)) => {
-                let block = self.current.insert(block);
-                Some(Ok(&block.buffer[..block.len]))
-            }
-            Ok(Err(error)) => Some(Err(error)),
-            Err(_) => {
-                if let Some(Err(panic)) = self.reader.take().map(thread::JoinHandle::join) {
-                    std::panic::resume_unwind(panic);
+    /// Goes on to the next block; false at the end.
+    pub fn advance(&mut self) -> Result<bool> {
+        self.lines += count_lines(self.text());
+        let last = self.current.take();
+        let block = match &mut self.feed {
+            Feed::Here { filling, buffer } => {
+                let mut buffer = last.map(|block| block.buffer).or(buffer.take()).unwrap_or_default();
+                match filling.next(&mut buffer) {
+                    Some(len) => Block { len: len?, buffer },
+                    None => return Ok(false),
                 }
-                None
             }
+            Feed::Thread { full, empty, reader } => {
+                if let Some(block) = last {
+                    // Refused once the reader is done.
+                    let _ = empty.send(block.buffer);
+                }
+                match full.recv() {
+                    Ok(block) => block?,
+                    Err(_) => {
+                        if let Some(Err(panic)) = reader.take().map(thread::JoinHandle::join) {
+                            std::panic::resume_unwind(panic);
+                        }
+                        return Ok(false);
+                    }
+                }
+            }
+        };
+        self.taken += block.len as u64;
+        self.current = Some(block);
+        Ok(true)
+    }
+
+    /// The text of the block.
+    pub fn text(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |block| &block.buffer[..block.len])
+    }
+
+    /// How many times as much there is as was taken so far: known of files, 1 of streams.
+    pub fn times_as_much(&self) -> f64 {
+        self.total.map_or(1.0, |total| total as f64 / self.taken.max(1) as f64).max(1.0)
+    }
+
+    /// The error for a flaw in the piece of the current block that starts at `start`.
+    pub fn error(&self, start: usize, flaw: Flaw) -> Error {
+        let before = count_lines(&self.text()[..start]);
+        Error::Parse {
+            file: self.name.clone(),
+            line: self.lines + before + flaw.line + 1,
+            column: flaw.column as u64 + 1,
+            message: flaw.message,
+        }
+    }
+}
+
+/// A stream on its way into blocks.
+struct Filling {
+    source: Source,
+    /// The start of a line that did not fit the block before.
+    carried: Vec<u8>,
+    /// Whether the stream is through, and how it ended.
+    ended: Option<Result<()>>,
+}
+
+impl Filling {
+    /// Fills the buffer with whole lines, and says how many bytes; nothing after the end.
+    fn next(&mut self, buffer: &mut Huge<u8>) -> Option<Result<usize>> {
+        match self.ended.take() {
+            Some(Ok(())) => {
+                self.ended = Some(Ok(()));
+                return None;
+            }
+            Some(Err(error)) => {
+                self.ended = Some(Ok(()));
+                return Some(Err(error));
+            }
+            None => {}
+        }
+        let mut filled = self.carried.len();
+        buffer.grow(filled + 1);
+        buffer[..filled].copy_from_slice(&self.carried);
+        loop {
+            let (read, outcome) = self.source.fill(&mut buffer[filled..]);
+            let searched = filled;
+            filled += read;
+            if outcome.is_err() {
+                // Lines before the failure count: an error in one of them is the first in the file.
+                self.ended = Some(outcome);
+                return Some(Ok(memrchr(b'\n', &buffer[..filled]).map_or(0, |last| last + 1)));
+            }
+            if filled < buffer.len() {
+                // The end. The last line may lack its line end.
+                self.ended = Some(Ok(()));
+                if filled > 0 && buffer[filled - 1] != b'\n' {
+                    buffer[filled] = b'\n';
+                    filled += 1;
+                }
+                return Some(Ok(filled));
+            }
+            if let Some(last) = memrchr(b'\n', &buffer[searched..]) {
+                let len = searched + last + 1;
+                self.carried.clear();
+                self.carried.extend_from_slice(&buffer[len..]);
+                return Some(Ok(len));
+            }
+            // One line fills the whole buffer.
+            buffer.grow(2 * buffer.len());
         }
     }
 }
 
 /// The reading thread: ends with the stream, or when the parser has gone.
-fn fill_blocks(mut source: Source, empty: &Receiver<Vec<u8>>, full: &SyncSender<Result<Block>>) {
-    let mut carried = Vec::new();
+fn fill_blocks(mut filling: Filling, empty: &Receiver<Huge<u8>>, full: &SyncSender<Result<Block>>) {
     while let Ok(mut buffer) = empty.recv() {
-        let mut filled = carried.len();
-        buffer.resize(buffer.len().max(filled + 1), 0);
-        buffer[..filled].copy_from_slice(&carried);
-        loop {
-            let (read, outcome) = source.fill(&mut buffer[filled..]);
-            let searched = filled;
-            filled += read;
-            if let Err(error) = outcome {
-                // Lines before the failure count: an error in one of them is the first in the file.
-                let len = memrchr(b'\n', &buffer[..filled]).map_or(0, |last| last + 1);
-                let _ = full.send(Ok(Block { buffer, len })).and_then(|()| full.send(Err(error)));
-                return;
-            }
-            if filled < buffer.len() {
-                // The end. The last line may lack its line end.
-                if filled > 0 && buffer[filled - 1] != b'\n' {
-                    buffer[filled] = b'\n';
-                    filled += 1;
-                }
-                let _ = full.send(Ok(Block { buffer, len: filled }));
-                return;
-            }
-            if let Some(last) = memrchr(b'\n', &buffer[searched..]) {
-                let len = searched + last + 1;
-                carried.clear();
-                carried.extend_from_slice(&buffer[len..]);
-                if full.send(Ok(Block { buffer, len })).is_err() {
-                    return;
-                }
-                break;
-            }
-            // One line fills the whole buffer.
-            buffer.resize(2 * buffer.len(), 0);
+        let Some(next) = filling.next(&mut buffer) else { return };
+        if full.send(next.map(|len| Block { buffer, len })).is_err() {
+            return;
         }
     }
 }

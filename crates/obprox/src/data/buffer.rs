@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
 /// A read-only array; dereferences to a slice, so nothing downstream knows where the bytes live. Cheap to clone: copies
 /// share their memory.
@@ -20,6 +20,13 @@ pub enum Buffer<T> {
         map: Arc<Mmap>,
         /// First byte of the window.
         start: usize,
+        /// Number of elements.
+        len: usize,
+    },
+    /// `len` elements in memory of our own that came from the system in one piece.
+    Large {
+        /// The memory, shared by all copies.
+        map: Arc<MmapMut>,
         /// Number of elements.
         len: usize,
     },
@@ -55,6 +62,7 @@ impl<T: Pod> Deref for Buffer<T> {
         match self {
             Self::Owned(values) => values,
             Self::Mapped { map, start, len } => bytemuck::cast_slice(&map[*start..*start + *len * size_of::<T>()]),
+            Self::Large { map, len } => bytemuck::cast_slice(&map[..*len * size_of::<T>()]),
             Self::Lent(lent) => lent.slice(),
         }
     }

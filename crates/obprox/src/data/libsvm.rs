@@ -6,24 +6,28 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
 
-use super::blocks::{Flaw, parse_lines};
+use super::Dataset;
+use super::blocks::{Blocks, Flaw, cut};
+use super::boundaries::Boundaries;
 use super::number::{self, shown};
+use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width};
 use super::source::Source;
-use super::{Builder, Dataset};
 use crate::Result;
 
 /// Reads a whole stream.
 pub(super) fn read(source: Source, block_size: usize) -> Result<Dataset> {
-    let mut all = Part::default();
-    parse_lines(source, block_size, 0, parse, |part| {
-        all.builder.append(part.builder);
-        all.targets.extend_from_slice(&part.targets);
-    })?;
-    all.targets.shrink_to_fit();
-    Ok(Dataset::new(all.builder.finish(None), all.targets))
+    let mut sheet = Sheet::default();
+    let mut blocks = Blocks::of(source, block_size, 0);
+    while blocks.advance()? {
+        let (text, pieces) = (blocks.text(), cut(blocks.text()));
+        let appended = sheet.append(&Libsvm, text, &pieces, blocks.times_as_much());
+        appended.map_err(|(piece, flaw)| blocks.error(pieces[piece].start, flaw))?;
+    }
+    let (matrix, targets) = sheet.finish();
+    Ok(Dataset::new(matrix, targets))
 }
 
 /// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so. The format knows no
@@ -68,55 +72,126 @@ fn format_number(value: f64, text: &mut Vec<u8>) {
     }
 }
 
-/// The rows of a piece of text.
-#[derive(Default)]
-struct Part {
-    builder: Builder,
-    targets: Vec<f64>,
+/// The format's parser.
+struct Libsvm;
+
+impl Parser for Libsvm {
+    type Flaw = Flaw;
+
+    fn count(&self, text: &[u8]) -> Counts {
+        let count = |byte: u8| memchr_iter(byte, text).count();
+        Counts { rows: count(b'\n') + 1, entries: count(b':') }
+    }
+
+    fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W>) -> std::result::Result<(), Trouble<Flaw>> {
+        let mut boundaries = Boundaries::from(text, 0);
+        let mut start = 0;
+        let mut line = 0;
+        while start < text.len() {
+            // Nearly every line is written in the usual way; what is wrong with the others, if anything, is found by going
+            // through them byte by byte.
+            let before = room.used();
+            match parse_usual_line(text, start, &mut boundaries, room)? {
+                Some(end) => {
+                    start = end;
+                    line += 1;
+                    continue;
+                }
+                None => room.go_back(before),
+            }
+            match parse_line(text, start, room) {
+                Ok(end) => {
+                    start = end;
+                    boundaries = Boundaries::from(text, start);
+                }
+                Err(Trouble::TooNarrow(narrow)) => return Err(narrow.into()),
+                Err(Trouble::Flaw((at, message))) => {
+                    return Err(Trouble::Flaw(Flaw { line, column: at - start, message }));
+                }
+            }
+            line += 1;
+        }
+        Ok(())
+    }
 }
 
-fn parse(text: &[u8]) -> std::result::Result<Part, Flaw> {
-    let mut part = Part::default();
-    let mut start = 0;
-    let mut line = 0;
-    while start < text.len() {
-        match parse_line(text, start, &mut part) {
-            Ok(end) => start = end,
-            Err((at, message)) => return Err(Flaw { line, column: at - start, message }),
-        }
-        line += 1;
+/// Parses a line that is a label and features with single blanks or tabs between them; gives the start of the next one, or
+/// nothing where the line has anything else, right or wrong.
+#[inline]
+fn parse_usual_line<W: Width>(
+    text: &[u8],
+    start: usize,
+    boundaries: &mut Boundaries,
+    room: &mut Room<W>,
+) -> std::result::Result<Option<usize>, TooNarrow> {
+    let is_blank = |at: usize| matches!(text.get(at), Some(b' ' | b'\t'));
+    let label_end = boundaries.next();
+    let Some((label, len)) = text.get(start..label_end).and_then(number::scan) else { return Ok(None) };
+    if start + len != label_end || !label.is_finite() {
+        return Ok(None);
     }
-    Ok(part)
+    let (mut end, mut previous) = (label_end, 0);
+    while is_blank(end) {
+        let at = end + 1;
+        let colon = boundaries.next();
+        if colon == at && text.get(at) != Some(&b':') {
+            // Blanks at the end of the line.
+            end = at;
+            continue;
+        }
+        end = boundaries.next();
+        let index = number::digits_before(text, colon, colon - at);
+        let value = number::usual(text, colon + 1, end).or_else(|| number::unusual(text, colon + 1, end));
+        let (Some(index), Some(value), Some(b':')) = (index, value, text.get(colon)) else { return Ok(None) };
+        // Eight digits at most.
+        let index = index as u32;
+        if index <= previous {
+            return Ok(None);
+        }
+        room.push(index - 1, value)?;
+        previous = index;
+    }
+    if text.get(end) == Some(&b'\r') {
+        end = boundaries.next();
+    }
+    if text.get(end) != Some(&b'\n') {
+        return Ok(None);
+    }
+    room.end_row(label);
+    Ok(Some(end + 1))
 }
 
 /// Parses the line that starts at `at`; gives the start of the next one, or where a token is wrong and why.
-fn parse_line(text: &[u8], at: usize, part: &mut Part) -> std::result::Result<usize, (usize, String)> {
+fn parse_line<W: Width>(
+    text: &[u8],
+    at: usize,
+    room: &mut Room<W>,
+) -> std::result::Result<usize, Trouble<(usize, String)>> {
     let (mut at, end) = skip_blanks(text, at);
     if let Some(next) = end {
         return Ok(next);
     }
     let label = number::scan(&text[at..]).filter(|(value, len)| value.is_finite() && ends_at(text, at + len));
-    let Some((label, len)) = label else { return Err((at, complain_of_label(token(text, at)))) };
+    let Some((label, len)) = label else { return Err(Trouble::Flaw((at, complain_of_label(token(text, at))))) };
     at += len;
     let mut previous = 0;
     loop {
         let end;
         (at, end) = skip_blanks(text, at);
         if let Some(next) = end {
-            part.targets.push(label);
-            part.builder.end_row();
+            room.end_row(label);
             return Ok(next);
         }
         if let Some((index, value, len)) = scan_feature(&text[at..], previous)
             && ends_at(text, at + len)
         {
-            part.builder.push(index - 1, value);
+            room.push(index - 1, value)?;
             previous = index;
             at += len;
         } else if text[at..].starts_with(b"qid:") {
             at += token(text, at).len();
         } else {
-            return Err((at, complain_of_feature(token(text, at), previous)));
+            return Err(Trouble::Flaw((at, complain_of_feature(token(text, at), previous))));
         }
     }
 }

@@ -89,6 +89,11 @@ pub trait Rows: Sync {
     fn dot(&self, row: usize, with: &[f64]) -> f64;
     /// Adds a multiple of a row to numbers for some columns.
     fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]);
+    /// The same for all columns.
+    #[inline]
+    fn add_all_to(&self, row: usize, scale: f64, to: &mut [f64]) {
+        self.for_each(row, |column, value| to[column] += value * scale);
+    }
     /// The same rows with only these columns, which rise and are numbered anew.
     fn keep_columns(&self, columns: &[u32]) -> Self
     where
@@ -212,22 +217,7 @@ impl<V: Value> Rows for Csr<V> {
     }
 
     fn keep_columns(&self, columns: &[u32]) -> Self {
-        const DROPPED: u32 = u32::MAX;
-        let mut number = vec![DROPPED; self.n_cols];
-        for (new, &old) in columns.iter().enumerate() {
-            number[old as usize] = new as u32;
-        }
-        let mut offsets = Vec::with_capacity(self.offsets.len());
-        offsets.push(0);
-        let mut indices = Vec::new();
-        for row in 0..self.n_rows() {
-            let kept = self.indices[self.span(row)].iter().map(|&old| number[old as usize]);
-            indices.extend(kept.filter(|&new| new != DROPPED));
-            offsets.push(indices.len() as u64);
-        }
-        let stays = |&position: &usize| number[self.indices[position] as usize] != DROPPED;
-        let kept = (0..self.indices.len()).filter(stays).map(|position| V::slot(&self.values, position));
-        Self::new(columns.len(), offsets.into(), indices.into(), V::from_slots(kept.collect::<Vec<_>>().into()))
+        super::transpose::keep_columns(self, columns)
     }
 
     fn keep_rows(&self, rows: &[u32]) -> Self {
@@ -325,6 +315,11 @@ impl<V: Value> Rows for Dense<V> {
         let start = row * self.n_cols;
         let values = V::iter(&self.values, start + columns.start..start + columns.end.min(self.n_cols));
         to.iter_mut().zip(values).for_each(|(to, value)| *to += value * scale);
+    }
+
+    #[inline]
+    fn add_all_to(&self, row: usize, scale: f64, to: &mut [f64]) {
+        self.add_to(row, 0..self.n_cols, scale, to);
     }
 
     fn keep_columns(&self, columns: &[u32]) -> Self {

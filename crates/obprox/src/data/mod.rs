@@ -1,6 +1,7 @@
 //! File → [`Dataset`]: rows, targets and, where the file has them, names.
 
 mod blocks;
+mod boundaries;
 mod buffer;
 mod builder;
 mod cache;
@@ -13,6 +14,7 @@ mod libsvm;
 mod matrix;
 mod number;
 mod read;
+mod sheet;
 mod source;
 mod standardise;
 mod synth;

@@ -35,7 +35,7 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, label: Label::default(), header: None, n_cols: None, block: 1 << 19 }
+        Self { format: None, label: Label::default(), header: None, n_cols: None, block: 4 << 20 }
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use memchr::{memchr, memrchr};
+use rayon::prelude::*;
 
 use crate::{Error, Result};
 
@@ -25,6 +26,15 @@ pub(super) struct Source {
     compression: Option<Compression>,
     head: Cursor<Vec<u8>>,
     rest: Box<dyn Read + Send>,
+    file: Option<PlainFile>,
+}
+
+/// A file whose bytes are the text: any part of it can be read at any time.
+struct PlainFile {
+    file: File,
+    len: u64,
+    /// Where the next byte is.
+    at: u64,
 }
 
 /// The compressions known, told by a file's first bytes.
@@ -54,10 +64,14 @@ impl Source {
         }
         let file = File::open(path).map_err(Error::reading(path))?;
         let name = path.display().to_string();
-        if file.metadata().map_err(Error::reading(path))?.is_dir() {
+        let metadata = file.metadata().map_err(Error::reading(path))?;
+        if metadata.is_dir() {
             return Err(Error::file(name, "is a directory: give a file in it"));
         }
-        Self::binary(name, file)
+        let again = if cfg!(unix) && metadata.is_file() { file.try_clone().ok() } else { None };
+        let mut source = Self::binary(name, file)?;
+        source.file = again.filter(|_| source.is_plain()).map(|file| PlainFile { file, len: metadata.len(), at: 0 });
+        Ok(source)
     }
 
     fn binary(name: impl Into<String>, mut stream: impl Read + Send + 'static) -> Result<Self> {
@@ -78,13 +92,14 @@ impl Source {
         if head.is_empty() {
             return Err(Error::file(name, "is empty: it has no rows"));
         }
-        Ok(Self { name, compression, head: Cursor::new(head), rest })
+        Ok(Self { name, compression, head: Cursor::new(head), rest, file: None })
     }
 
     /// The byte order mark that some editors put before text is none of it.
     fn without_mark(mut self) -> Self {
         if self.head().starts_with("\u{feff}".as_bytes()) {
             self.head.get_mut().drain(.."\u{feff}".len());
+            self.file.iter_mut().for_each(|file| file.at += "\u{feff}".len() as u64);
         }
         self
     }
@@ -115,6 +130,12 @@ impl Source {
     /// Takes the first bytes off the stream.
     pub fn skip(&mut self, bytes: usize) {
         self.head.set_position(bytes as u64);
+        self.file.iter_mut().for_each(|file| file.at += bytes as u64);
+    }
+
+    /// The bytes that are left, where the file tells.
+    pub fn left(&self) -> Option<u64> {
+        self.file.as_ref().map(|file| file.len.saturating_sub(file.at))
     }
 
     /// Whether the bytes on disk are the bytes of the stream.
@@ -124,6 +145,10 @@ impl Source {
 
     /// Reads until the buffer is full or the stream ends; the count of bytes read.
     pub fn fill(&mut self, buffer: &mut [u8]) -> (usize, Result<()>) {
+        if let Some(file) = &mut self.file {
+            let (filled, outcome) = file.fill(buffer);
+            return (filled, outcome.map_err(|error| failure(&self.name, None, error)));
+        }
         let mut filled = 0;
         let mut stream = (&mut self.head).chain(&mut self.rest);
         while filled < buffer.len() {
@@ -136,6 +161,47 @@ impl Source {
         }
         (filled, Ok(()))
     }
+}
+
+impl PlainFile {
+    /// Reads until the buffer is full or the file ends, on all threads.
+    fn fill(&mut self, buffer: &mut [u8]) -> (usize, io::Result<()>) {
+        const PIECE: usize = 1 << 18;
+        let read = |(piece, part): (usize, &mut [u8])| {
+            let mut filled = 0;
+            while filled < part.len() {
+                match read_at(&self.file, &mut part[filled..], self.at + (piece * PIECE + filled) as u64) {
+                    Ok(0) => break,
+                    Ok(read) => filled += read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return (filled, Err(error)),
+                }
+            }
+            (filled, Ok(()))
+        };
+        let pieces: Vec<_> = buffer.par_chunks_mut(PIECE).enumerate().map(read).collect();
+        let (mut filled, mut outcome) = (0, Ok(()));
+        for (read, result) in pieces {
+            filled += read;
+            outcome = result;
+            // What lies behind a piece that ended early is behind the end.
+            if outcome.is_err() || read < PIECE {
+                break;
+            }
+        }
+        self.at += filled as u64;
+        (filled, outcome)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+}
+
+#[cfg(not(unix))]
+fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
+    unreachable!("files are read as streams here")
 }
 
 /// All bytes of a file that is not text, such as images: decompressed like a data file, `-` is standard input. Refuses

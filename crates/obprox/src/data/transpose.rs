@@ -53,6 +53,38 @@ impl Wanted {
     }
 }
 
+/// The same rows with only these columns, which rise and are numbered anew.
+pub(super) fn keep_columns<V: Value>(rows: &Csr<V>, columns: &[u32]) -> Csr<V> {
+    let wanted = Wanted::new(rows.n_cols(), columns);
+    let n_rows = rows.n_rows();
+    let span = |row: usize| rows.offsets()[row] as usize..rows.offsets()[row + 1] as usize;
+    let keep = |task: usize| {
+        let (mut lengths, mut indices, mut slots) = (Vec::with_capacity(ROWS), Vec::new(), Vec::new());
+        for row in task * ROWS..((task + 1) * ROWS).min(n_rows) {
+            let before = indices.len();
+            for position in span(row) {
+                if let Some(place) = wanted.place(rows.indices()[position]) {
+                    indices.push(place);
+                    slots.push(V::slot(rows.values(), position));
+                }
+            }
+            lengths.push((indices.len() - before) as u64);
+        }
+        (lengths, indices, slots)
+    };
+    let parts: Vec<_> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(keep).collect();
+    let total = parts.iter().map(|(_, indices, _)| indices.len()).sum();
+    let (mut indices, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
+    let (mut offsets, mut start) = (vec![0], 0);
+    for (lengths, part, part_slots) in parts {
+        lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
+        indices[start..start + part.len()].copy_from_slice(&part);
+        slots[start..start + part.len()].copy_from_slice(&part_slots);
+        start += part.len();
+    }
+    Csr::new(columns.len(), offsets.into(), indices.into(), V::from_slots(slots.into()))
+}
+
 /// Columns that are sorted together, at most, as a power of two: the ends of so many stay in the cache.
 const MOST_BITS: u32 = 9;
 /// Into about so many bins the columns are dealt at least, where there are as many: each is sorted by one thread.
@@ -101,6 +133,13 @@ fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
     Csr::new(n_rows, offsets.into(), indices.into(), V::from_slots(slots.into()))
 }
 
+/// An entry that is wanted: its place among those at hand, its row, and where it is.
+struct Picked {
+    at: u32,
+    row: u32,
+    position: usize,
+}
+
 /// Entries of some rows, dealt into bins.
 struct Dealt<V: Value> {
     /// Where each bin starts, and the last ends.
@@ -113,16 +152,30 @@ struct Dealt<V: Value> {
 impl<V: Value> Dealt<V> {
     fn new(rows: &Csr<V>, range: Range<usize>, wanted: &Option<Wanted>, places: Range<usize>, bits: u32) -> Self {
         let (offsets, indices) = (rows.offsets(), rows.indices());
-        let place = |position: usize| {
-            let place = wanted.as_ref().map_or(Some(indices[position]), |wanted| wanted.place(indices[position]))?;
+        let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
+        let mut bins = vec![0; places.len().div_ceil(1 << bits) + 1];
+        let is_here = |place: u32| {
             let at = (place as usize).wrapping_sub(places.start);
             (at < places.len()).then_some(at)
         };
-        let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
-        let mut bins = vec![0; places.len().div_ceil(1 << bits) + 1];
-        for position in span(range.start).start..span(range.end - 1).end {
-            if let Some(at) = place(position) {
-                bins[(at >> bits) + 1] += 1;
+        // Where only some columns are wanted, each entry is asked once.
+        let picked: Option<Vec<Picked>> = wanted.as_ref().map(|wanted| {
+            let mut picked = Vec::new();
+            for row in range.clone() {
+                for position in span(row) {
+                    if let Some(at) = wanted.place(indices[position]).and_then(is_here) {
+                        picked.push(Picked { at: at as u32, row: row as u32, position });
+                        bins[(at >> bits) + 1] += 1;
+                    }
+                }
+            }
+            picked
+        });
+        if picked.is_none() {
+            for position in span(range.start).start..span(range.end - 1).end {
+                if let Some(at) = is_here(indices[position]) {
+                    bins[(at >> bits) + 1] += 1;
+                }
             }
         }
         (1..bins.len()).for_each(|bin| bins[bin] += bins[bin - 1]);
@@ -130,13 +183,21 @@ impl<V: Value> Dealt<V> {
         let (mut keys, mut slots) = (Huge::zeros(total), Huge::zeros(total));
         let (keys_to, slots_to) = (&mut keys[..], &mut slots[..]);
         let mut next = bins.clone();
-        for row in range {
-            for position in span(row) {
-                if let Some(at) = place(position) {
-                    let to = &mut next[at >> bits];
-                    keys_to[*to] = [(at & ((1 << bits) - 1)) as u32, row as u32];
-                    slots_to[*to] = V::slot(rows.values(), position);
-                    *to += 1;
+        let mut deal = |Picked { at, row, position }: Picked| {
+            let to = &mut next[at as usize >> bits];
+            keys_to[*to] = [at & ((1 << bits) - 1), row];
+            slots_to[*to] = V::slot(rows.values(), position);
+            *to += 1;
+        };
+        match picked {
+            Some(picked) => picked.into_iter().for_each(deal),
+            None => {
+                for row in range {
+                    for position in span(row) {
+                        if let Some(at) = is_here(indices[position]) {
+                            deal(Picked { at: at as u32, row: row as u32, position });
+                        }
+                    }
                 }
             }
         }
