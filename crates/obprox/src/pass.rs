@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
+use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use crate::data::{Matrix, Rows, with_rows};
@@ -209,33 +211,55 @@ fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(Range<usize
     parts.into_par_iter().for_each(|(columns, part)| work(columns, part));
 }
 
-/// For each feature the largest |∂f/∂x_j| there can be at any point, where the slopes of the loss are bounded.
-pub(crate) fn steepest(problem: &Problem) -> Option<Vec<f64>> {
-    let (loss, scale) = (problem.loss(), 1.0 / problem.n_rows() as f64);
-    let range = |(row, &target): (usize, &f64)| {
+/// For each feature the largest |∂f/∂x_j| there can be at any point, where the slopes of the loss are bounded; and, on the
+/// way, the slope where the rows have the given gradients, of one output.
+pub(crate) fn steepest(problem: &Problem, row_gradients: Option<&[f64]>) -> Option<Vec<Steepness>> {
+    let loss = problem.loss();
+    let row = |(row, &target): (usize, &f64)| {
         loss.slope_range(target).map(|(low, high)| {
             let weight = problem.row_weight(row);
-            (weight * low, weight * high)
+            let pull = row_gradients.map_or(0.0, |gradients| weighted(weight, || gradients[row]));
+            (weight * low, weight * high, pull)
         })
     };
-    let ranges: Vec<(f64, f64)> = problem.targets().iter().enumerate().map(range).collect::<Option<_>>()?;
-    // The lowest and the highest slope of each feature, side by side: one cache line a visit. Single precision takes half
-    // the cache, and its rounding is known.
-    let mut slopes = Huge::<[f32; 2]>::zeros(problem.n_features());
-    by_columns(problem.matrix(), &mut slopes, |columns, slopes| {
+    let rows: Vec<(f64, f64, f64)> = problem.targets().iter().enumerate().map(row).collect::<Option<_>>()?;
+    // All that a feature has side by side: one cache line a visit.
+    let mut sums = Huge::<Sums>::zeros(problem.n_features());
+    by_columns(problem.matrix(), &mut sums, |columns, sums| {
         let (matrix, first) = (problem.matrix(), columns.start);
-        with_rows!(matrix, |rows| for (row, &(low, high)) in ranges.iter().enumerate() {
-            rows.for_each_in(row, columns.clone(), |column, value| {
-                let [lowest, highest] = &mut slopes[column - first];
+        with_rows!(matrix, |matrix| for (row, &(low, high, pull)) in rows.iter().enumerate() {
+            matrix.for_each_in(row, columns.clone(), |column, value| {
+                let sums = &mut sums[column - first];
                 let (a, b) = (value * low, value * high);
-                *lowest += if value < 0.0 { b } else { a } as f32;
-                *highest += if value < 0.0 { a } else { b } as f32;
+                sums.lowest += if value < 0.0 { b } else { a } as f32;
+                sums.highest += if value < 0.0 { a } else { b } as f32;
+                sums.slope += value * pull;
             });
         });
     });
+    let scale = 1.0 / problem.n_rows() as f64;
+    // Single precision takes half the cache, and its rounding is known.
     let rounding = 1.0 + f64::from(f32::EPSILON) * (problem.n_rows() as f64 + 2.0);
-    let bound = |&[lowest, highest]: &[f32; 2]| f64::from(highest.max(-lowest)) * scale * rounding;
-    Some(slopes.iter().map(bound).collect())
+    let of = |sums: &Sums| Steepness {
+        slope: sums.slope * scale,
+        most: (f64::from(sums.highest.max(-sums.lowest)) * scale * rounding) as f32 * (1.0 + f32::EPSILON),
+    };
+    Some(sums.iter().map(of).collect())
+}
+
+/// The slope of a feature at one point, and the most it can be at any.
+pub(crate) struct Steepness {
+    pub slope: f64,
+    pub most: f32,
+}
+
+/// What is added up over the rows for it.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Sums {
+    slope: f64,
+    lowest: f32,
+    highest: f32,
 }
 
 /// Adds wᵢ·gᵢ·dᵢ of every row to the given columns.
@@ -271,21 +295,33 @@ fn add_rows<R: Rows>(
     }
 }
 
-/// Cuts the columns into ranges of about equally many entries, one a thread, judged by a sample of the rows.
-pub(crate) fn column_ranges(matrix: &impl Rows) -> Vec<Range<usize>> {
+/// The share of the entries that some columns have, which rise, judged by a sample of the rows.
+pub(crate) fn share_of_entries(matrix: &Matrix, columns: &[u32]) -> f64 {
+    let sample = with_rows!(matrix, |rows| sample_of_columns(rows));
+    let kept = sample.iter().filter(|&&column| columns.binary_search(&(column as u32)).is_ok()).count();
+    kept as f64 / sample.len().max(1) as f64
+}
+
+/// The columns of the entries of some rows.
+fn sample_of_columns(matrix: &impl Rows) -> Vec<usize> {
     const ROWS: usize = 64;
     const ENTRIES: usize = 1 << 14;
-    let (n_rows, n_cols, parts) = (matrix.n_rows(), matrix.n_cols(), rayon::current_num_threads());
+    let n_rows = matrix.n_rows();
     let mut sample = Vec::new();
-    if parts > 1 {
-        for row in (0..n_rows).step_by((n_rows / ROWS).max(1)) {
-            matrix.for_each(row, |column, _| sample.push(column));
-            if sample.len() > ENTRIES {
-                break;
-            }
+    for row in (0..n_rows).step_by((n_rows / ROWS).max(1)) {
+        matrix.for_each(row, |column, _| sample.push(column));
+        if sample.len() > ENTRIES {
+            break;
         }
-        sample.sort_unstable();
     }
+    sample
+}
+
+/// Cuts the columns into ranges of about equally many entries, one a thread, judged by a sample of the rows.
+pub(crate) fn column_ranges(matrix: &impl Rows) -> Vec<Range<usize>> {
+    let (n_cols, parts) = (matrix.n_cols(), rayon::current_num_threads());
+    let mut sample = if parts > 1 { sample_of_columns(matrix) } else { Vec::new() };
+    sample.sort_unstable();
     let mut ranges = Vec::with_capacity(parts);
     let mut start = 0;
     for part in 1..=parts {
@@ -458,9 +494,17 @@ pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> 
     sizes
 }
 
-/// What x = 0 with b at its optimum tells: the smallest λ at which it is optimal, the largest slope over the weighted
-/// features; and the least that a gap is measured against.
-pub(crate) fn at_zero(problem: &Problem) -> (f64, f64) {
+/// What x = 0 with b at its optimum tells.
+pub(crate) struct AtZero {
+    /// The smallest λ at which it is optimal: the largest slope over the weighted features.
+    pub lambda_max: f64,
+    /// The least that a gap is measured against.
+    pub least_scale: f64,
+    /// For each feature the most its slope can be at any point, where that is known and features are many.
+    pub steepest: Option<Arc<[f32]>>,
+}
+
+pub(crate) fn at_zero(problem: &Problem) -> AtZero {
     let outputs = problem.outputs();
     let mut margins = vec![0.0; problem.n_rows() * outputs];
     // Below the rounding of the targets themselves nothing can be measured.
@@ -469,13 +513,27 @@ pub(crate) fn at_zero(problem: &Problem) -> (f64, f64) {
         centre(problem, &mut margins, &mut vec![0.0; outputs]);
     }
     least_scale = least_scale.max(1e-3 * mean_loss(problem, &margins).abs());
-    let gradient = gradient(problem, &row_gradients(problem, &margins));
+    let row_gradients = row_gradients(problem, &margins);
+    let (mut slopes, mut bounds) = (Vec::new(), None);
+    // With many features a look at each costs more than what is added there.
+    if problem.n_features() > FEW_COLUMNS {
+        let with = (outputs == 1).then_some(&row_gradients[..]);
+        if let Some(steepness) = steepest(problem, with) {
+            bounds = Some(steepness.iter().map(|steepness| steepness.most).collect());
+            if with.is_some() {
+                slopes = steepness.iter().map(|steepness| steepness.slope).collect();
+            }
+        }
+    }
+    if slopes.is_empty() {
+        slopes = gradient(problem, &row_gradients);
+    }
     let regularization = problem.regularization();
-    let lambda_max = gradient.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
+    let lambda_max = slopes.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
         let weight = regularization.weight(at / outputs);
         if weight > 0.0 { most.max(slope.abs() / weight) } else { most }
     });
-    (lambda_max, least_scale)
+    AtZero { lambda_max, least_scale, steepest: bounds }
 }
 
 /// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.

@@ -81,6 +81,8 @@ pub struct Problem {
     scaling: Option<Arc<Scaling>>,
     lambda_max: f64,
     least_scale: f64,
+    /// For each feature the most its slope can be at any point, where that is known.
+    steepest: Option<Arc<[f32]>>,
     /// The features that are worked on, one after the other, where they were taken out of the rows.
     columns: Option<Arc<Matrix>>,
     /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
@@ -130,11 +132,23 @@ impl Problem {
             scaling,
             lambda_max: 0.0,
             least_scale: 0.0,
+            steepest: None,
             columns: None,
             left_out: 0,
         };
-        (problem.lambda_max, problem.least_scale) = pass::at_zero(&problem);
+        problem.look_at_zero();
         problem.with_lambda(terms.lambda)?.with_l2(terms.l2)
+    }
+
+    /// What x = 0 tells of the problem.
+    fn look_at_zero(&mut self) {
+        let pass::AtZero { lambda_max, least_scale, steepest } = pass::at_zero(self);
+        (self.lambda_max, self.least_scale, self.steepest) = (lambda_max, least_scale, steepest);
+    }
+
+    /// For each feature the largest |∂f/∂x_j| there can be at any point, where that is known and features are many.
+    pub(crate) fn steepest(&self) -> Option<&[f32]> {
+        self.steepest.as_deref()
     }
 
     /// The same problem at another λ; the data is shared.
@@ -176,7 +190,7 @@ impl Problem {
         weights.iter_mut().for_each(|weight| *weight *= scale);
         let total_weight = self.total_weight / scale;
         let mut rest = Self { row_weights: Some(weights.into()), total_weight, ..self.clone() };
-        (rest.lambda_max, rest.least_scale) = pass::at_zero(&rest);
+        rest.look_at_zero();
         Ok(rest)
     }
 
@@ -201,7 +215,7 @@ impl Problem {
             columns: None,
             ..self.clone()
         };
-        (part.lambda_max, part.least_scale) = pass::at_zero(&part);
+        part.look_at_zero();
         Ok(part)
     }
 
@@ -223,7 +237,7 @@ impl Problem {
 
     fn without_others(&self, features: &[u32]) -> Self {
         let left_out = self.n_features() - features.len();
-        Self { left_out, regularization: self.regularization.keep(features), ..self.clone() }
+        Self { left_out, regularization: self.regularization.keep(features), steepest: None, ..self.clone() }
     }
 
     /// The features one after the other, where they were taken out of the rows.

@@ -54,9 +54,7 @@ impl Auto<'_> {
             for k in 0..outputs {
                 for place in 0..n_features {
                     let sum = &mut u[k * width + place];
-                    columns.for_each(place, |row, value| {
-                        *sum += value * weight(row) * slopes[row * outputs + k]
-                    });
+                    columns.for_each(place, |row, value| *sum += value * weight(row) * slopes[row * outputs + k]);
                 }
                 if problem.has_intercept() {
                     u[k * width + n_features] = (0..n_rows).map(|row| weight(row) * slopes[row * outputs + k]).sum();

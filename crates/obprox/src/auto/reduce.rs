@@ -12,8 +12,8 @@ use crate::pass;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Lambda, Point, Problem};
 
-/// Rows are left as they are where more than one in so many features stays.
-const MOST_LEFT: usize = 2;
+/// Rows are left as they are where the features that stay have more than this share of the entries.
+const MOST_KEPT: f64 = 0.6;
 
 /// A problem without the features that cannot matter.
 #[derive(Clone)]
@@ -36,18 +36,18 @@ impl Reduced {
         if problem.n_features() <= super::FEW || share.is_nan() {
             return whole();
         }
-        let Some(bounds) = pass::steepest(problem) else { return whole() };
+        let Some(bounds) = problem.steepest() else { return whole() };
         let (outputs, regularization) = (problem.outputs(), problem.regularization());
         let matters = |&feature: &u32| {
             let feature = feature as usize;
             // The bound is a sum: it is right to rounding only.
-            bounds[feature] * (1.0 + 1e-9) >= regularization.term(feature).kink() * share
+            f64::from(bounds[feature]) * (1.0 + 1e-9) >= regularization.term(feature).kink() * share
                 || start.is_some_and(|start| {
                     start.weights[feature * outputs..(feature + 1) * outputs].iter().any(|&x| x != 0.0)
                 })
         };
         let kept: Vec<u32> = (0..problem.n_features() as u32).filter(matters).collect();
-        if floor.is_none() && kept.len() > problem.n_features() / MOST_LEFT {
+        if floor.is_none() && pass::share_of_entries(problem.matrix(), &kept) > MOST_KEPT {
             return whole();
         }
         let reduced = if floor.is_some() { problem.by_columns(Some(&kept)) } else { problem.on_features(&kept) };
@@ -107,7 +107,7 @@ mod tests {
         for loss in [LossKind::Logistic, LossKind::Huber(0.7), LossKind::Softmax] {
             for weighted in [false, true] {
                 let problem = problem(loss, 0.01, weighted);
-                let bounds = pass::steepest(&problem).unwrap();
+                let bounds = problem.steepest().unwrap();
                 let mut closest = 0.0f64;
                 for turn in 0..40 {
                     // From near zero to far out, where the slopes of the loss are at their ends.
@@ -119,7 +119,7 @@ mod tests {
                     let margins = pass::margins(problem.matrix(), &point);
                     let gradient = pass::gradient(&problem, &pass::row_gradients(&problem, &margins));
                     for (at, slope) in gradient.iter().enumerate() {
-                        let bound = bounds[at / problem.outputs()];
+                        let bound = f64::from(bounds[at / problem.outputs()]);
                         assert!(slope.abs() <= bound * (1.0 + 1e-12), "{loss:?}: {slope} and {bound}");
                         closest = closest.max(slope.abs() / bound);
                     }
@@ -127,27 +127,34 @@ mod tests {
                 assert!(closest > 0.9, "{loss:?}: a bound that is never near is of no use ({closest})");
             }
         }
-        assert!(pass::steepest(&problem(LossKind::Squared, 0.01, false)).is_none(), "a parabola has no steepest slope");
+        assert!(problem(LossKind::Squared, 0.01, false).steepest().is_none(), "a parabola has no steepest slope");
     }
 
     #[test]
     fn the_optimum_is_that_of_the_whole_problem() {
+        // By rows, of which most entries go at the larger λ, and by columns, as on a path.
+        for (lambda, floor) in [(0.08, None), (0.02, Some(0.02))] {
+            let problem = problem(LossKind::Logistic, lambda, false);
+            let reduced = Reduced::new(&problem, floor, None);
+            let kept = reduced.kept.as_ref().expect("some features are rare");
+            assert!(!kept.is_empty() && kept.len() < problem.n_features() * 3 / 4, "{} stayed", kept.len());
+            assert_eq!(reduced.problem.columns().is_some(), floor.is_some());
+            // The fit works on the reduced problem, `certify` on the whole one.
+            let fit = problem.fit().unwrap();
+            let whole = crate::certificate::certify(&problem, &fit.point);
+            assert!(whole.relative_gap().unwrap() < 1e-6 && whole.nnz > 0);
+            assert_eq!((whole.nnz, whole.density), (fit.certificate.nnz, fit.certificate.density));
+            // A weight that would have been left out keeps its place.
+            let dropped = (0..problem.n_features() as u32).find(|feature| !kept.contains(feature)).unwrap();
+            let mut start = Point::zero(&problem);
+            start.weights[dropped as usize] = 1.5;
+            let reduced = Reduced::new(&problem, floor, Some(&start));
+            let shrunk = reduced.shrink(&start);
+            let at = shrunk.weights.iter().position(|&x| x == 1.5).unwrap();
+            assert_eq!(reduced.place(at), dropped as usize);
+        }
+        // Rows are not copied for the sake of a few entries.
         let problem = problem(LossKind::Logistic, 0.02, false);
-        let reduced = Reduced::new(&problem, None, None);
-        let kept = reduced.kept.as_ref().expect("some features are rare");
-        assert!(!kept.is_empty() && kept.len() < problem.n_features() * 3 / 4, "{} stayed", kept.len());
-        // The fit works on the reduced problem, `certify` on the whole one.
-        let fit = problem.fit().unwrap();
-        let whole = crate::certificate::certify(&problem, &fit.point);
-        assert!(whole.relative_gap().unwrap() < 1e-6 && whole.nnz > 0);
-        assert_eq!((whole.nnz, whole.density), (fit.certificate.nnz, fit.certificate.density));
-        // A weight that would have been left out keeps its place.
-        let dropped = (0..problem.n_features() as u32).find(|feature| !kept.contains(feature)).unwrap();
-        let mut start = Point::zero(&problem);
-        start.weights[dropped as usize] = 1.5;
-        let reduced = Reduced::new(&problem, None, Some(&start));
-        let shrunk = reduced.shrink(&start);
-        let at = shrunk.weights.iter().position(|&x| x == 1.5).unwrap();
-        assert_eq!(reduced.place(at), dropped as usize);
+        assert!(Reduced::new(&problem, None, None).kept.is_none());
     }
 }

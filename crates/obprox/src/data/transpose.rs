@@ -46,42 +46,70 @@ impl Wanted {
         Self { bits, before }
     }
 
+    /// Of up to 64 columns the wanted ones, as bits. Which they are is hard to foresee, so nothing is made to hang on it.
     #[inline]
-    fn place(&self, column: u32) -> Option<u32> {
-        let (word, bit) = (self.bits[column as usize / 64], 1u64 << (column % 64));
-        (word & bit != 0).then(|| self.before[column as usize / 64] + (word & (bit - 1)).count_ones())
+    fn among(&self, columns: &[u32]) -> u64 {
+        let bit = |(at, &column): (usize, &u32)| (self.bits[column as usize / 64] >> (column % 64) & 1) << at;
+        columns.iter().enumerate().map(bit).sum()
+    }
+
+    /// The place of a column that is wanted.
+    #[inline]
+    fn place(&self, column: u32) -> u32 {
+        let below = (1u64 << (column % 64)) - 1;
+        self.before[column as usize / 64] + (self.bits[column as usize / 64] & below).count_ones()
     }
 }
 
 /// The same rows with only these columns, which rise and are numbered anew.
 pub(super) fn keep_columns<V: Value>(rows: &Csr<V>, columns: &[u32]) -> Csr<V> {
     let wanted = Wanted::new(rows.n_cols(), columns);
-    let n_rows = rows.n_rows();
-    let span = |row: usize| rows.offsets()[row] as usize..rows.offsets()[row + 1] as usize;
-    let keep = |task: usize| {
-        let (mut lengths, mut indices, mut slots) = (Vec::with_capacity(ROWS), Vec::new(), Vec::new());
-        for row in task * ROWS..((task + 1) * ROWS).min(n_rows) {
-            let before = indices.len();
-            for position in span(row) {
-                if let Some(place) = wanted.place(rows.indices()[position]) {
-                    indices.push(place);
-                    slots.push(V::slot(rows.values(), position));
-                }
-            }
-            lengths.push((indices.len() - before) as u64);
-        }
-        (lengths, indices, slots)
+    let (n_rows, old) = (rows.n_rows(), rows.indices());
+    // A bit for each entry: whether it stays.
+    let stays: Vec<u64> = old.par_chunks(64).with_min_len(64).map(|columns| wanted.among(columns)).collect();
+    // The words of bits that a range of entries has, the bits of others cleared.
+    let words = |range: Range<usize>| {
+        let end = range.end.div_ceil(64).max(range.start / 64);
+        (range.start / 64..end).map(move |at| {
+            let skipped = u64::MAX << range.start.saturating_sub(64 * at);
+            let beyond = (64 * (at + 1)).saturating_sub(range.end) as u32;
+            (at, skipped & u64::MAX.checked_shr(beyond).unwrap_or(0))
+        })
     };
-    let parts: Vec<_> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(keep).collect();
-    let total = parts.iter().map(|(_, indices, _)| indices.len()).sum();
+    let span = |row: usize| rows.offsets()[row] as usize..rows.offsets()[row + 1] as usize;
+    let length = |row: usize| words(span(row)).map(|(at, of)| (stays[at] & of).count_ones() as u64).sum();
+    let lengths: Vec<u64> = (0..n_rows).into_par_iter().with_min_len(64).map(length).collect();
+    let mut offsets = Vec::with_capacity(n_rows + 1);
+    offsets.push(0);
+    offsets.extend(lengths.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    }));
+    let total = offsets[n_rows] as usize;
     let (mut indices, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
-    let (mut offsets, mut start) = (vec![0], 0);
-    for (lengths, part, part_slots) in parts {
-        lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
-        indices[start..start + part.len()].copy_from_slice(&part);
-        slots[start..start + part.len()].copy_from_slice(&part_slots);
-        start += part.len();
+    let mut tasks = Vec::new();
+    let (mut rest, mut rest_slots) = (&mut indices[..], &mut slots[..]);
+    for first in (0..n_rows).step_by(ROWS) {
+        let some = first..(first + ROWS).min(n_rows);
+        let len = (offsets[some.end] - offsets[first]) as usize;
+        let (part, tail) = rest.split_at_mut(len);
+        let (part_slots, tail_slots) = rest_slots.split_at_mut(len);
+        tasks.push((span(some.start).start..span(some.end - 1).end, part, part_slots));
+        (rest, rest_slots) = (tail, tail_slots);
     }
+    tasks.into_par_iter().for_each(|(entries, indices, slots)| {
+        let mut to = indices.iter_mut().zip(slots);
+        for (at, of) in words(entries) {
+            let mut bits = stays[at] & of;
+            while bits != 0 {
+                let position = 64 * at + bits.trailing_zeros() as usize;
+                if let Some((index, slot)) = to.next() {
+                    (*index, *slot) = (wanted.place(old[position]), V::slot(rows.values(), position));
+                }
+                bits &= bits - 1;
+            }
+        }
+    });
     Csr::new(columns.len(), offsets.into(), indices.into(), V::from_slots(slots.into()))
 }
 
@@ -97,9 +125,10 @@ const ON_THE_WAY: usize = 1 << 24;
 /// Two steps, since to write each entry where it belongs is to miss the cache each time: the rows are dealt into bins of
 /// some columns, then each bin is sorted by column.
 fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
-    let n_rows = rows.n_rows();
-    let wanted = features.map(|features| Wanted::new(rows.n_cols(), features));
-    let size = features.map_or(rows.n_cols(), <[u32]>::len);
+    if let Some(features) = features {
+        return sparse(&keep_columns(rows, features), None);
+    }
+    let (n_rows, size) = (rows.n_rows(), rows.n_cols());
     let bits = (size / BINS).checked_ilog2().unwrap_or(0).min(MOST_BITS);
     let together = 1 << bits;
     let bands = (rows.indices().len() / ON_THE_WAY + 1).min(size.div_ceil(together)).max(1);
@@ -108,8 +137,7 @@ fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
     let mut bands = Vec::new();
     for first in (0..size).step_by(band) {
         let places = first..(first + band).min(size);
-        let deal =
-            |task: usize| Dealt::new(rows, task * ROWS..((task + 1) * ROWS).min(n_rows), &wanted, places.clone(), bits);
+        let deal = |task: usize| Dealt::new(rows, task * ROWS..((task + 1) * ROWS).min(n_rows), places.clone(), bits);
         let dealt: Vec<Dealt<V>> = (0..n_rows.div_ceil(ROWS)).into_par_iter().map(deal).collect();
         bands.push(sort(places.len(), bits, &dealt));
     }
@@ -133,13 +161,6 @@ fn sparse<V: Value>(rows: &Csr<V>, features: Option<&[u32]>) -> Csr<V> {
     Csr::new(n_rows, offsets.into(), indices.into(), V::from_slots(slots.into()))
 }
 
-/// An entry that is wanted: its place among those at hand, its row, and where it is.
-struct Picked {
-    at: u32,
-    row: u32,
-    position: usize,
-}
-
 /// Entries of some rows, dealt into bins.
 struct Dealt<V: Value> {
     /// Where each bin starts, and the last ends.
@@ -150,54 +171,29 @@ struct Dealt<V: Value> {
 }
 
 impl<V: Value> Dealt<V> {
-    fn new(rows: &Csr<V>, range: Range<usize>, wanted: &Option<Wanted>, places: Range<usize>, bits: u32) -> Self {
+    fn new(rows: &Csr<V>, range: Range<usize>, places: Range<usize>, bits: u32) -> Self {
         let (offsets, indices) = (rows.offsets(), rows.indices());
-        let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
-        let mut bins = vec![0; places.len().div_ceil(1 << bits) + 1];
-        let is_here = |place: u32| {
+        let is_here = |&place: &u32| {
             let at = (place as usize).wrapping_sub(places.start);
             (at < places.len()).then_some(at)
         };
-        // Where only some columns are wanted, each entry is asked once.
-        let picked: Option<Vec<Picked>> = wanted.as_ref().map(|wanted| {
-            let mut picked = Vec::new();
-            for row in range.clone() {
-                for position in span(row) {
-                    if let Some(at) = wanted.place(indices[position]).and_then(is_here) {
-                        picked.push(Picked { at: at as u32, row: row as u32, position });
-                        bins[(at >> bits) + 1] += 1;
-                    }
-                }
-            }
-            picked
-        });
-        if picked.is_none() {
-            for position in span(range.start).start..span(range.end - 1).end {
-                if let Some(at) = is_here(indices[position]) {
-                    bins[(at >> bits) + 1] += 1;
-                }
-            }
+        let span = |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
+        let mut bins = vec![0; places.len().div_ceil(1 << bits) + 1];
+        for at in indices[span(range.start).start..span(range.end - 1).end].iter().filter_map(is_here) {
+            bins[(at >> bits) + 1] += 1;
         }
         (1..bins.len()).for_each(|bin| bins[bin] += bins[bin - 1]);
         let total = bins[bins.len() - 1];
         let (mut keys, mut slots) = (Huge::zeros(total), Huge::zeros(total));
         let (keys_to, slots_to) = (&mut keys[..], &mut slots[..]);
         let mut next = bins.clone();
-        let mut deal = |Picked { at, row, position }: Picked| {
-            let to = &mut next[at as usize >> bits];
-            keys_to[*to] = [at & ((1 << bits) - 1), row];
-            slots_to[*to] = V::slot(rows.values(), position);
-            *to += 1;
-        };
-        match picked {
-            Some(picked) => picked.into_iter().for_each(deal),
-            None => {
-                for row in range {
-                    for position in span(row) {
-                        if let Some(at) = is_here(indices[position]) {
-                            deal(Picked { at: at as u32, row: row as u32, position });
-                        }
-                    }
+        for row in range {
+            for position in span(row) {
+                if let Some(at) = is_here(&indices[position]) {
+                    let to = &mut next[at >> bits];
+                    keys_to[*to] = [(at & ((1 << bits) - 1)) as u32, row as u32];
+                    slots_to[*to] = V::slot(rows.values(), position);
+                    *to += 1;
                 }
             }
         }
@@ -262,6 +258,33 @@ fn dense<V: Value>(rows: &Dense<V>, features: Option<&[u32]>) -> Dense<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_columns_that_stay_are_those_entry_by_entry() {
+        // Rows of every length around a word of bits, and columns of every density.
+        let n_cols = 200;
+        let rows: Vec<Vec<(u32, f64)>> = (0..150usize)
+            .map(|row| {
+                (0..n_cols as u32)
+                    .filter(|&c| (c as usize * 7 + row) % 150 < row)
+                    .map(|c| (c, 1.5 + row as f64))
+                    .collect()
+            })
+            .collect();
+        let Matrix::Sparse32(matrix) = Matrix::from_rows(n_cols, &rows) else { panic!("halves fit") };
+        for every in [1, 2, 3, 64, 199] {
+            let columns: Vec<u32> = (0..n_cols as u32).filter(|c| (c * c + c).is_multiple_of(every)).collect();
+            let kept = keep_columns(&matrix, &columns);
+            assert_eq!((kept.n_rows(), kept.n_cols()), (rows.len(), columns.len()));
+            for (row, entries) in rows.iter().enumerate() {
+                let place = |&(c, value): &(u32, f64)| columns.binary_search(&c).ok().map(|place| (place, value));
+                let expected: Vec<(usize, f64)> = entries.iter().filter_map(place).collect();
+                let mut found = Vec::new();
+                kept.for_each(row, |column, value| found.push((column, value)));
+                assert_eq!(found, expected, "row {row}, every {every}");
+            }
+        }
+    }
 
     #[test]
     fn transposing_turns_rows_into_columns() {
