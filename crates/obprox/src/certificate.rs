@@ -231,22 +231,7 @@ fn dual(
             open += left_open(slope, x, radius);
         }
     }
-    let mean = pass::sum_rows(problem.n_rows(), |row| {
-        let weight = problem.row_weight(row);
-        if weight == 0.0 {
-            return 0.0;
-        }
-        let mut scaled = [0.0; 8];
-        let theta = &row_gradients[row * outputs..(row + 1) * outputs];
-        let value = if outputs <= scaled.len() {
-            scaled.iter_mut().zip(theta).for_each(|(scaled, theta)| *scaled = scale * theta);
-            loss.conjugate(&scaled[..outputs], problem.targets()[row])
-        } else {
-            let scaled: Vec<f64> = theta.iter().map(|theta| scale * theta).collect();
-            loss.conjugate(&scaled, problem.targets()[row])
-        };
-        weight * value.unwrap_or(f64::INFINITY)
-    }) / problem.n_rows() as f64;
+    let mean = pass::mean_conjugate(problem, scale, &row_gradients);
     Some(-mean - conjugate - open)
 }
 

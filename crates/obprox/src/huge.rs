@@ -6,7 +6,7 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
@@ -72,7 +72,7 @@ impl Drop for Kept {
     }
 }
 
-impl<T: Pod> Huge<T> {
+impl<T: Pod + Send + Sync> Huge<T> {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Self {
         let bytes = len * size_of::<T>();
@@ -100,7 +100,7 @@ impl<T: Pod> Huge<T> {
                 values.into()
             }
             Self::Large(mut kept, _) => match kept.map.take() {
-                Some(map) => Buffer::Large { map: Arc::new(map), len },
+                Some(map) => Buffer::large(map, len),
                 None => Vec::new().into(),
             },
         }
@@ -113,7 +113,7 @@ impl<T> Default for Huge<T> {
     }
 }
 
-impl<T: Pod> From<Huge<T>> for Buffer<T> {
+impl<T: Pod + Send + Sync> From<Huge<T>> for Buffer<T> {
     fn from(array: Huge<T>) -> Self {
         let len = array.len();
         array.cut(len)

@@ -83,6 +83,22 @@ pub(crate) fn mean_loss(problem: &Problem, margins: &[f64]) -> f64 {
     sum / problem.n_rows() as f64
 }
 
+/// The weighted mean of ℓ* at a multiple of the rows' gradients; infinite where there is none.
+pub(crate) fn mean_conjugate(problem: &Problem, scale: f64, row_gradients: &[f64]) -> f64 {
+    let (loss, outputs, targets) = (problem.loss(), problem.outputs(), problem.targets());
+    let total = |duals: &[f64], targets: &[f64]| loss.total_conjugate(scale, duals, targets).unwrap_or(f64::INFINITY);
+    let sum = match problem.row_weights() {
+        Some(weights) => sum_rows(problem.n_rows(), |row| {
+            weighted(weights[row], || total(&row_gradients[row * outputs..(row + 1) * outputs], &targets[row..row + 1]))
+        }),
+        None => {
+            let blocks = row_gradients.par_chunks(BLOCK * outputs).zip(targets.par_chunks(BLOCK));
+            blocks.map(|(duals, targets)| total(duals, targets)).collect::<Vec<f64>>().iter().sum()
+        }
+    };
+    sum / problem.n_rows() as f64
+}
+
 /// ∇ℓ of each row at given margins, K a row: without the row's weight and without 1/N.
 pub(crate) fn row_gradients(problem: &Problem, margins: &[f64]) -> Vec<f64> {
     let (loss, outputs) = (problem.loss(), problem.outputs());

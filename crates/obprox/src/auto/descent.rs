@@ -30,11 +30,16 @@ pub(super) struct Descent<'a> {
 pub(super) struct Columns(Gathered);
 
 impl Columns {
-    pub fn of(columns: &Matrix, features: &[u32]) -> Self {
+    /// Copies columns, each a row of a matrix.
+    pub fn of<'a>(columns: impl Iterator<Item = (&'a Matrix, usize)>) -> Self {
         let mut gathered = Gathered::default();
-        columns.gather(features, &mut gathered);
-        // Nothing is stored where all are 1.
-        gathered.values.resize(gathered.columns.len(), 1.0);
+        for (matrix, at) in columns {
+            matrix.for_each(at, |row, value| {
+                gathered.columns.push(row as u32);
+                gathered.values.push(value);
+            });
+            gathered.ends.push(gathered.columns.len());
+        }
         Self(gathered)
     }
 
@@ -217,8 +222,12 @@ mod tests {
             // As slopes are: those of rows, added up.
             let pull = |row: usize| (1.7 * row as f64).cos();
             let u: Vec<f64> = (0..size).map(|at| (0..n_rows).map(|row| pull(row) * entry(row, at)).sum()).collect();
-            let model =
-                Descent { columns: &Columns::of(&columns, &features), terms: &terms, curvatures: &curvatures, damping };
+            let model = Descent {
+                columns: &Columns::of(features.iter().map(|&feature| (&columns, feature as usize))),
+                terms: &terms,
+                curvatures: &curvatures,
+                damping,
+            };
             let found = model.solve(&x, &u, 1e-9);
 
             let mut hessian = vec![0.0; size * size];

@@ -91,29 +91,40 @@ fn of_sparse<R: Rows + Sync, const ONES: bool>(
     })
 }
 
+/// Lines of a triangle that a sparse row is added to at a time.
+const LINES: usize = 4;
+
 /// Adds h·ddᵀ of a sparse row d to a triangle: its places, which rise, and their values (nothing where all are 1).
 ///
-/// Two lines at a time, so that each place is looked up once for both.
+/// Four lines at a time: each place is looked up once for all, and there are fewer loops, whose ends are hard to foresee.
 #[inline]
 fn add_row<const ONES: bool>(sums: &mut [f64], places: &[u32], values: &[f64], h: f64) {
     let value = |at: usize| if ONES { 1.0 } else { values[at] };
-    for end in (1..places.len()).step_by(2) {
-        let (first, second) = (places[end - 1] as usize, places[end] as usize);
-        let (head, tail) = sums.split_at_mut(line_start(second));
-        let (line, next) = (&mut head[line_start(first)..][..=first], &mut tail[..=second]);
-        let (scaled, scaled_next) = (h * value(end - 1), h * value(end));
-        for (at, &place) in places[..end].iter().enumerate() {
-            line[place as usize] += scaled * value(at);
-            next[place as usize] += scaled_next * value(at);
-        }
-        next[second] += scaled_next * value(end);
-    }
-    if places.len() % 2 == 1 {
-        let end = places.len() - 1;
+    let first = places.len() % LINES;
+    for end in 0..first {
         let last = places[end] as usize;
         let line = &mut sums[line_start(last)..][..=last];
-        for (at, &place) in places.iter().enumerate() {
-            line[place as usize] += h * value(end) * value(at);
+        let scaled = h * value(end);
+        for (at, &place) in places[..=end].iter().enumerate() {
+            line[place as usize] += scaled * value(at);
+        }
+    }
+    for start in (first..places.len()).step_by(LINES) {
+        let four: [usize; LINES] = std::array::from_fn(|line| places[start + line] as usize);
+        let scaled: [f64; LINES] = std::array::from_fn(|line| h * value(start + line));
+        let (head, rest) = sums.split_at_mut(line_start(four[1]));
+        let (second, rest) = rest.split_at_mut(line_start(four[2]) - line_start(four[1]));
+        let (third, fourth) = rest.split_at_mut(line_start(four[3]) - line_start(four[2]));
+        let mut lines = [&mut head[line_start(four[0])..], second, third, fourth];
+        for (at, &place) in places[..start].iter().enumerate() {
+            for (line, scaled) in lines.iter_mut().zip(scaled) {
+                line[place as usize] += scaled * value(at);
+            }
+        }
+        for (own, (line, scaled)) in lines.iter_mut().zip(scaled).enumerate() {
+            for other in 0..=own {
+                line[four[other]] += scaled * value(start + other);
+            }
         }
     }
 }
@@ -212,7 +223,10 @@ mod tests {
                         assert!(gram.is_empty());
                         continue;
                     }
-                    let expected = RowLists::of(&columns, features).gram(size, intercept, &curvatures);
+                    let expected = {
+                        let listed: Vec<_> = features.iter().map(|&feature| (&columns, feature as usize)).collect();
+                        RowLists::of(n_rows, &listed).gram(size, intercept, &curvatures)
+                    };
                     assert_eq!(gram.len(), size * size);
                     for (at, (sum, expected)) in gram.iter().zip(expected.iter()).enumerate() {
                         // Lists keep values in single precision.

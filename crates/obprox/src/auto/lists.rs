@@ -1,5 +1,7 @@
 //! The columns of a working set turned back into rows, so that second-order work can meet pairs of features.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
@@ -13,15 +15,23 @@ use crate::prefetch::prefetch_range;
 /// walked so often that their bytes count.
 #[derive(Debug)]
 pub(super) struct RowLists {
+    /// The rows, some in each, in their order: they are made side by side.
+    parts: Vec<Part>,
+    /// What the values of each place were divided by to fit single precision, where any were.
+    units: Option<Vec<f64>>,
+}
+
+/// The lists of some rows.
+#[derive(Debug)]
+struct Part {
+    first: usize,
     /// Where the list of each row starts, and the last ends.
     starts: Vec<usize>,
     entries: Entries,
     /// Where the entries of each place start, and the last end.
     columns: Vec<usize>,
-    /// The row of each entry of a place, and how far into the row's list the entry lies.
+    /// The row of each entry of a place, counted from the first, and how far into the row's list the entry lies.
     rows: Huge<[u32; 2]>,
-    /// What the values of each place were divided by to fit single precision, where any were.
-    units: Option<Vec<f64>>,
 }
 
 /// Numbers whose products single precision holds with ease.
@@ -37,34 +47,22 @@ enum Entries {
 }
 
 impl RowLists {
-    /// Takes the given features, which are numbered anew in their order.
-    pub fn of(columns: &Matrix, features: &[u32]) -> Self {
-        let n_rows = columns.n_cols();
-        let (mut column_starts, mut units) = (vec![0], Vec::with_capacity(features.len()));
-        let mut starts = vec![0; n_rows + 1];
-        for &feature in features {
+    /// Takes the given columns, each a row of a matrix; their places are in their order.
+    pub fn of(n_rows: usize, columns: &[(&Matrix, usize)]) -> Self {
+        let unit = |&(matrix, at): &(&Matrix, usize)| {
+            if matches!(matrix, Matrix::Ones(_)) {
+                return 1.0;
+            }
             let mut largest = 0.0f64;
-            columns.for_each(feature as usize, |row, value| {
-                starts[row + 1] += 1;
-                largest = largest.max(value.abs());
-            });
-            column_starts.push(column_starts[column_starts.len() - 1] + columns.row_len(feature as usize));
-            units.push(if largest == 0.0 || ORDINARY.contains(&largest) { 1.0 } else { largest });
-        }
-        (0..n_rows).for_each(|row| starts[row + 1] += starts[row]);
-        let mut rows = Huge::zeros(starts[n_rows]);
-        let entries = if matches!(columns, Matrix::Ones(_)) {
-            let mut places = Huge::zeros(starts[n_rows]);
-            fill(columns, features, &starts, &mut rows, &mut places, |place, _| place);
-            Entries::Ones(places)
-        } else {
-            let mut entries = Huge::zeros(starts[n_rows]);
-            let entry = |place: u32, value: f64| Pair(place, (value / units[place as usize]) as f32);
-            fill(columns, features, &starts, &mut rows, &mut entries, entry);
-            Entries::Valued(entries)
+            matrix.for_each(at, |_, value| largest = largest.max(value.abs()));
+            if largest == 0.0 || ORDINARY.contains(&largest) { 1.0 } else { largest }
         };
-        let units = units.iter().any(|&unit| unit != 1.0).then_some(units);
-        Self { starts, entries, columns: column_starts, rows, units }
+        let units: Vec<f64> = columns.par_iter().with_min_len(16).map(unit).collect();
+        let share = n_rows.div_ceil(rayon::current_num_threads()).max(1);
+        let firsts: Vec<usize> = (0..n_rows).step_by(share).collect();
+        let part = |first: usize| Part::of(columns, &units, first..(first + share).min(n_rows));
+        let parts = firsts.into_par_iter().map(part).collect();
+        Self { parts, units: units.iter().any(|&unit| unit != 1.0).then_some(units) }
     }
 
     /// The lower triangle of Σ hᵢ dᵢdᵢᵀ, `size` × `size`; a column of ones comes last where `intercept` says so.
@@ -73,13 +71,19 @@ impl RowLists {
     /// through. Lines do not share anything, so the bits do not depend on the number of threads.
     pub fn gram(&self, size: usize, intercept: bool, curvatures: &[f64]) -> Huge<f64> {
         let mut gram = Huge::zeros(size * size);
-        match &self.entries {
-            Entries::Ones(places) => self.lines(places, &mut gram, size, intercept, curvatures, |&place| (place, 1.0)),
-            Entries::Valued(entries) => {
-                let read = |&Pair(place, value): &Pair| (place, f64::from(value));
-                self.lines(entries, &mut gram, size, intercept, curvatures, read);
+        gram.par_chunks_mut(size.max(1)).enumerate().with_max_len(8).for_each(|(line, sums)| {
+            for part in &self.parts {
+                let curvatures = &curvatures[part.first..][..part.starts.len() - 1];
+                let line = if intercept && line + 1 == size { None } else { Some(line) };
+                match &part.entries {
+                    Entries::Ones(places) => part.add_line(places, line, sums, curvatures, |&place| (place, 1.0)),
+                    Entries::Valued(entries) => {
+                        let read = |&Pair(place, value): &Pair| (place, f64::from(value));
+                        part.add_line(entries, line, sums, curvatures, read);
+                    }
+                }
             }
-        }
+        });
         if let Some(units) = &self.units {
             let unit = |place: usize| units.get(place).copied().unwrap_or(1.0);
             for (place, line) in gram.chunks_exact_mut(size).enumerate() {
@@ -88,47 +92,75 @@ impl RowLists {
         }
         gram
     }
+}
 
-    fn lines<E: Sync>(
+impl Part {
+    fn of(columns: &[(&Matrix, usize)], units: &[f64], range: Range<usize>) -> Self {
+        let mut column_starts = vec![0];
+        let mut starts = vec![0; range.len() + 1];
+        for &(matrix, at) in columns {
+            let mut len = 0;
+            matrix.for_each_in(at, range.clone(), |row, _| {
+                starts[row - range.start + 1] += 1;
+                len += 1;
+            });
+            column_starts.push(column_starts[column_starts.len() - 1] + len);
+        }
+        (0..range.len()).for_each(|row| starts[row + 1] += starts[row]);
+        let total = starts[range.len()];
+        let mut rows = Huge::zeros(total);
+        let entries = if matches!(columns.first(), Some((Matrix::Ones(_), _))) {
+            let mut places = Huge::zeros(total);
+            fill(columns, &range, &starts, &mut rows, &mut places, |place, _| place);
+            Entries::Ones(places)
+        } else {
+            let mut entries = Huge::zeros(total);
+            let entry = |place: u32, value: f64| Pair(place, (value / units[place as usize]) as f32);
+            fill(columns, &range, &starts, &mut rows, &mut entries, entry);
+            Entries::Valued(entries)
+        };
+        Self { first: range.start, starts, entries, columns: column_starts, rows }
+    }
+
+    /// Adds what these rows have to a line of the triangle, or to that of the intercept.
+    fn add_line<E: Sync>(
         &self,
         entries: &[E],
-        gram: &mut [f64],
-        size: usize,
-        intercept: bool,
+        line: Option<usize>,
+        sums: &mut [f64],
         curvatures: &[f64],
-        read: impl Fn(&E) -> (u32, f64) + Sync,
+        read: impl Fn(&E) -> (u32, f64),
     ) {
-        gram.par_chunks_mut(size).enumerate().with_max_len(8).for_each(|(line, sums)| {
-            if intercept && line + 1 == size {
-                sums[line] = curvatures.iter().sum();
-                for (row, &curvature) in curvatures.iter().enumerate() {
-                    for entry in &entries[self.starts[row]..self.starts[row + 1]] {
-                        let (place, value) = read(entry);
-                        sums[place as usize] += curvature * value;
-                    }
-                }
-                return;
-            }
-            let rows = &self.rows[self.columns[line]..self.columns[line + 1]];
-            for (at, &[row, offset]) in rows.iter().enumerate() {
-                // The lists lie anywhere in memory: a look ahead hides the way there.
-                if let Some(&[row, offset]) = rows.get(at + 8) {
-                    let start = self.starts[row as usize];
-                    prefetch_range(entries, start..start + offset as usize + 1);
-                }
-                let curvature = curvatures[row as usize];
-                if curvature == 0.0 {
-                    continue;
-                }
-                let start = self.starts[row as usize];
-                let list = &entries[start..start + offset as usize + 1];
-                let scaled = curvature * read(&list[offset as usize]).1;
-                for entry in list {
+        let Some(line) = line else {
+            let last = sums.len() - 1;
+            for (row, &curvature) in curvatures.iter().enumerate() {
+                sums[last] += curvature;
+                for entry in &entries[self.starts[row]..self.starts[row + 1]] {
                     let (place, value) = read(entry);
-                    sums[place as usize] += scaled * value;
+                    sums[place as usize] += curvature * value;
                 }
             }
-        });
+            return;
+        };
+        let rows = &self.rows[self.columns[line]..self.columns[line + 1]];
+        for (at, &[row, offset]) in rows.iter().enumerate() {
+            // The lists lie anywhere in memory: a look ahead hides the way there.
+            if let Some(&[row, offset]) = rows.get(at + 8) {
+                let start = self.starts[row as usize];
+                prefetch_range(entries, start..start + offset as usize + 1);
+            }
+            let curvature = curvatures[row as usize];
+            if curvature == 0.0 {
+                continue;
+            }
+            let start = self.starts[row as usize];
+            let list = &entries[start..start + offset as usize + 1];
+            let scaled = curvature * read(&list[offset as usize]).1;
+            for entry in list {
+                let (place, value) = read(entry);
+                sums[place as usize] += scaled * value;
+            }
+        }
     }
 }
 
@@ -139,8 +171,8 @@ struct Pair(u32, f32);
 
 /// Lists the entries of the features row by row, and says where each came to lie.
 fn fill<E: Pod>(
-    columns: &Matrix,
-    features: &[u32],
+    columns: &[(&Matrix, usize)],
+    range: &Range<usize>,
     starts: &[usize],
     rows: &mut [[u32; 2]],
     entries: &mut [E],
@@ -148,8 +180,9 @@ fn fill<E: Pod>(
 ) {
     let mut next = starts.to_vec();
     let mut at = 0;
-    for (place, &feature) in features.iter().enumerate() {
-        columns.for_each(feature as usize, |row, value| {
+    for (place, &(matrix, column)) in columns.iter().enumerate() {
+        matrix.for_each_in(column, range.clone(), |row, value| {
+            let row = row - range.start;
             entries[next[row]] = entry(place as u32, value);
             rows[at] = [row as u32, (next[row] - starts[row]) as u32];
             next[row] += 1;
@@ -168,9 +201,29 @@ mod tests {
         let columns = Matrix::from_rows(5, &rows).transposed(None);
         // Of columns 0 and 3 and the intercept, by hand.
         let h = [1.0, 10.0, 2.0, 4.0];
-        let lists = RowLists::of(&columns, &[0, 3]);
+        let lists = RowLists::of(4, &[(&columns, 0), (&columns, 3)]);
         let gram = lists.gram(3, true, &h);
         let lower = [gram[0], gram[3], gram[4], gram[6], gram[7], gram[8]];
+        // Row 1 has none of the features and counts for the intercept alone.
         assert_eq!(lower, [4.0 + 4.0 * 0.25, 2.0, 1.0 + 2.0, 2.0 + 4.0 * 0.5, 1.0 - 2.0, 17.0]);
+    }
+
+    #[test]
+    fn the_bits_do_not_depend_on_the_number_of_threads() {
+        let (n_rows, n_cols) = (500, 12);
+        let value = |row: usize, column: usize| ((row * 31 + column * 17 + row * column) % 23) as f64 / 7.0 - 1.0;
+        let present = |row: usize, column: usize| (row + column * row / 3).is_multiple_of(3);
+        let entries =
+            |row: usize| (0..n_cols).filter(move |&c| present(row, c)).map(move |c| (c as u32, value(row, c)));
+        let rows: Vec<Vec<(u32, f64)>> = (0..n_rows).map(|row| entries(row).collect()).collect();
+        let columns = Matrix::from_rows(n_cols, &rows).transposed(None);
+        let h: Vec<f64> = (0..n_rows).map(|row| 1.0 / (1.0 + row as f64)).collect();
+        let gram = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let sums =
+                pool.install(|| RowLists::of(n_rows, &[0, 11, 3, 5, 7].map(|at| (&columns, at))).gram(6, true, &h));
+            sums.iter().map(|sum| sum.to_bits()).collect::<Vec<u64>>()
+        };
+        assert!(gram(1) == gram(2) && gram(1) == gram(3) && gram(1) == gram(7));
     }
 }

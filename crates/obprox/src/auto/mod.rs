@@ -54,6 +54,8 @@ const FEW: usize = 512;
 const NEAR_MAX: f64 = 0.25;
 /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
 const NEAR: f64 = 0.8;
+/// A set grows where at most one in so many of its features would be new; more are cause for another one.
+const FEW_NEW: usize = 16;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 
@@ -201,7 +203,7 @@ impl<'a> Auto<'a> {
         if placed(set).is_none() {
             let mut features: Vec<u32> = weights.iter().map(|(at, _)| at / outputs as u32).collect();
             features.dedup();
-            *set = WorkingSet::new(problem, features);
+            *set = WorkingSet::new(problem, features, set);
         }
         let weights = placed(set).expect("the set holds them now");
         set.add_to(problem, &weights, margins);
@@ -226,8 +228,20 @@ impl<'a> Auto<'a> {
                 // It shall serve for some λ to come.
                 wanted = self.select(NEAR);
             }
-            self.set = WorkingSet::new(self.problem(), wanted);
-            self.held = None;
+            let new = wanted.iter().filter(|feature| !known(feature)).count();
+            if new > 0 && new <= self.set.features.len() / FEW_NEW {
+                // The set and its Hessian go on, with some more.
+                wanted.extend(&self.set.features);
+                wanted.sort_unstable();
+                wanted.dedup();
+            } else {
+                self.held = None;
+            }
+            let set = WorkingSet::new(self.problem(), wanted, &self.set);
+            if let Some(held) = &mut self.held {
+                held.move_to(&self.set.features, &set.features);
+            }
+            self.set = set;
         }
     }
 
@@ -405,7 +419,7 @@ impl Solver for Auto<'_> {
         if !(features.is_sorted_by(|a, b| a < b) && in_range) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a working set that is none"));
         }
-        self.set = WorkingSet::new(self.problem(), features);
+        self.set = WorkingSet::new(self.problem(), features, &WorkingSet::default());
         self.held = polish::load(self.set.features.len() + usize::from(self.problem().has_intercept()), input)?;
         Ok(())
     }

@@ -31,6 +31,10 @@ const SHORT: f64 = 0.01;
 
 /// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
 const LIVELY: f64 = 0.7;
+/// A Hessian that lacks no more coordinates than that is given their lines.
+const MOST_MISSING: usize = 48;
+/// The same with few features: one in so many of its coordinates.
+const FEW_MISSING: usize = 24;
 /// How much further steps go that need no new Hessian.
 const FURTHER: f64 = 0.03;
 
@@ -50,6 +54,25 @@ impl Held {
         let mut holds = vec![false; places];
         order.iter().for_each(|&at| holds[at] = true);
         Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping }
+    }
+
+    /// Goes with its features to a set that has more of them.
+    pub fn move_to(&mut self, from: &[u32], to: &[u32]) {
+        let place = |&at: &usize| match from.get(at) {
+            Some(feature) => to.binary_search(feature).expect("a set that has all of them"),
+            None => to.len() + at - from.len(),
+        };
+        self.order = self.order.iter().map(place).collect();
+        self.holds = vec![false; self.holds.len() + to.len() - from.len()];
+        self.order.iter().for_each(|&at| self.holds[at] = true);
+    }
+
+    /// Takes in some more places, whose lines over all places of the set are given.
+    fn extend(&mut self, places: &[usize], lines: &[Vec<f64>]) {
+        self.order.extend(places);
+        places.iter().for_each(|&at| self.holds[at] = true);
+        let lines = lines.iter().map(|line| self.order.iter().map(|&at| line[at]).collect()).collect::<Vec<Vec<f64>>>();
+        self.quadratic.extend(&lines);
     }
 }
 
@@ -210,10 +233,15 @@ impl Auto<'_> {
             return Descent { columns, terms, curvatures, damping: self.damping }.solve(x, u, ROUGHER * tolerance);
         }
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
-        let serves = |held: &Held| {
-            held.output == output && held.damping == self.damping && (0..x.len()).all(|at| held.holds[at] || !free(at))
-        };
-        if !self.held.as_ref().is_some_and(serves) {
+        let mut held = self.held.take().filter(|held| held.output == output && held.damping == self.damping);
+        if let Some(known) = &mut held {
+            let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && free(at)).collect();
+            if !missing.is_empty() && !self.extend(known, set, &missing, terms, curvatures) {
+                held = None;
+            }
+        }
+        self.held = held;
+        if self.held.is_none() {
             let order = set.order(self.problem(), free);
             let hessian = self.hessian(set, &order, terms, curvatures);
             self.held = Some(Held::new(hessian, order, x.len(), output, self.damping));
@@ -225,6 +253,31 @@ impl Auto<'_> {
         let mut z = x.clone();
         order.iter().zip(ordered).for_each(|(&at, value)| z[at] = value);
         z
+    }
+
+    /// Takes some more places into a Hessian; false where another one had better be made.
+    fn extend(
+        &self,
+        held: &mut Held,
+        set: &WorkingSet,
+        places: &[usize],
+        terms: &[ElasticNet],
+        curvatures: &[f64],
+    ) -> bool {
+        let problem = self.problem();
+        let most = if problem.n_features() <= FEW { terms.len() / FEW_MISSING } else { MOST_MISSING };
+        if places.len() > most || set.stays_in_rows(problem) {
+            return false;
+        }
+        let mut lines = set.gram_lines(problem, places, curvatures);
+        for (line, &at) in lines.iter_mut().zip(places) {
+            line[at] += terms[at].l2 + self.damping * line[at];
+        }
+        let all_bend = lines.iter().zip(places).all(|(line, &at)| line[at] > 0.0);
+        if all_bend {
+            held.extend(places, &lines);
+        }
+        all_bend
     }
 
     /// The Hessian on the ordered places of the working set, whose last is the intercept where there is one.
@@ -310,5 +363,59 @@ impl Auto<'_> {
     fn objective(&self, margins: &[f64], features: &[u32], x: &[f64], terms: &[ElasticNet]) -> f64 {
         let penalty: f64 = (0..features.len()).map(|at| terms[at].value(x[at])).sum();
         pass::mean_loss(self.problem(), margins) + penalty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dataset, Matrix};
+    use crate::loss::LossKind;
+    use crate::problem::{Problem, Terms};
+
+    #[test]
+    fn a_hessian_that_grows_is_the_one_made_at_once() {
+        let (n_rows, n_cols) = (90, FEW + 30);
+        let value = |row: usize, column: usize| ((row * 131 + column * 37 + row * column) % 101) as f64 / 50.0 - 1.0;
+        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 4)).is_multiple_of(5);
+        let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
+            .map(|row| (0..n_cols).filter(|&j| present(row, j)).map(|j| (j as u32, value(row, j))).collect())
+            .collect();
+        let targets = (0..n_rows).map(|row| f64::from(row % 3 == 0)).collect();
+        let data = Dataset::new(Matrix::from_rows(n_cols, &rows), targets);
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms { l2: 0.5, ..Terms::default() }).unwrap();
+        let auto = Auto::new(&problem, None, None).unwrap();
+        let curvatures: Vec<f64> = (0..n_rows).map(|row| 1.0 / (3.0 + row as f64)).collect();
+        let terms = |set: &WorkingSet| -> Vec<ElasticNet> {
+            let of = set.features.iter().map(|&feature| auto.term(feature as usize));
+            of.chain([ElasticNet { l1: 0.0, l2: 0.0 }]).collect()
+        };
+
+        // Some features, then others before, between and after them.
+        let first = WorkingSet::new(auto.problem(), (5..60).step_by(3).collect(), &WorkingSet::default());
+        let order = first.order(auto.problem(), |_| true);
+        let hessian = auto.hessian(&first, &order, &terms(&first), &curvatures);
+        let mut held = Held::new(hessian, order, first.features.len() + 1, 0, auto.damping);
+        let mut features = first.features.clone();
+        features.extend([0, 6, 7, 300]);
+        features.sort_unstable();
+        let set = WorkingSet::new(auto.problem(), features, &first);
+        held.move_to(&first.features, &set.features);
+        let missing: Vec<usize> = (0..set.features.len()).filter(|&at| !held.holds[at]).collect();
+        assert_eq!(missing.len(), 4);
+        assert!(auto.extend(&mut held, &set, &missing, &terms(&set), &curvatures));
+
+        let order = set.order(auto.problem(), |_| true);
+        let whole = auto.hessian(&set, &order, &terms(&set), &curvatures);
+        let size = order.len();
+        assert_eq!((held.order.len(), held.quadratic.hessian().len()), (size, size * size));
+        let place = |at: usize| held.order.iter().position(|&other| other == at).expect("every place is held");
+        for (row, &a) in order.iter().enumerate() {
+            for (column, &b) in order.iter().enumerate() {
+                let (grown, made) = (held.quadratic.hessian()[place(a) * size + place(b)], whole[row * size + column]);
+                // Hessians are made of values in single precision.
+                assert!((grown - made).abs() <= 1e-6 * made.abs().max(1e-3), "{a}, {b}: {grown} and {made}");
+            }
+        }
     }
 }

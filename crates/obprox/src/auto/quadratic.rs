@@ -10,6 +10,7 @@ use super::cholesky::{Cholesky, dot};
 use super::face::{Face, conjugate_gradients};
 use crate::huge::Huge;
 use crate::penalty::shrink::shrink;
+use crate::wide::wide;
 
 /// The quadratic part of a model; the l1 part comes with each solve.
 pub(super) struct Quadratic {
@@ -31,6 +32,13 @@ const LARGE_FACE: usize = 256;
 const FEW_OF_A_FACE: usize = 16;
 /// Guided steps before a new factor is made.
 const GUIDED: usize = 8;
+
+wide! {
+    /// Adds a multiple of one vector to another.
+    fn add_multiple(to: &mut [f64], scale: f64, of: &[f64]) {
+        to.iter_mut().zip(of).for_each(|(to, of)| *to += scale * of);
+    }
+}
 
 impl Quadratic {
     /// Takes H, symmetric, p × p.
@@ -54,6 +62,23 @@ impl Quadratic {
             // Each turn drops a coordinate at least, so this ends.
             while self.solve_on_face(l1, z, u, 0.5 * tolerance * largest) {}
         }
+    }
+
+    /// Takes in some more coordinates, which come last: their lines of H, each over all coordinates.
+    pub fn extend(&mut self, lines: &[Vec<f64>]) {
+        let (old, size) = (self.size, self.size + lines.len());
+        let mut hessian = Huge::zeros(size * size);
+        for at in 0..old {
+            hessian[at * size..at * size + old].copy_from_slice(self.row(at));
+        }
+        for (line, at) in lines.iter().zip(old..) {
+            for (other, &h) in line.iter().enumerate() {
+                // Of two that are new both lines have their product, the same but for rounding.
+                (hessian[at * size + other], hessian[other * size + at]) = (h, h);
+            }
+        }
+        // The factor is of a face of the old coordinates, which have kept their places.
+        (self.size, self.hessian) = (size, hessian);
     }
 
     /// H.
@@ -90,7 +115,7 @@ impl Quadratic {
             let next = shrink(z[at] - u[at] / curvature, l1 / curvature);
             if next != z[at] {
                 let delta = next - z[at];
-                u.iter_mut().zip(self.row(at)).for_each(|(u, h)| *u += delta * h);
+                add_multiple(u, delta, self.row(at));
                 z[at] = next;
             }
         }
@@ -106,7 +131,7 @@ impl Quadratic {
             let mut slopes = u.to_vec();
             for (at, &place) in face.places.iter().enumerate() {
                 let delta = to[at] - face.z[at];
-                slopes.iter_mut().zip(self.row(place)).for_each(|(u, h)| *u += delta * h);
+                add_multiple(&mut slopes, delta, self.row(place));
             }
             let on_face = face.places.iter().map(|&at| slopes[at]).collect();
             (slopes, on_face)

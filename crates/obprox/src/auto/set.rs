@@ -1,7 +1,8 @@
 //! The working set: some features, and the ways to their entries.
 //!
-//! The rows are as they were read. A set of all features works on them; a smaller one takes its columns out of them, once.
-//! On a path, where the passes are many, all features were taken out of the rows before, and every set uses those.
+//! The rows are as they were read. A set of all features works on them; a smaller one takes its columns out of them, those
+//! that the set before it did not have. On a path, where the passes are many, all features were taken out of the rows
+//! before, and every set uses those.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,80 +25,134 @@ pub(super) struct WorkingSet {
     pub features: Vec<u32>,
     /// Whether these are all there are.
     whole: bool,
-    /// Their columns, where they had to be taken out of the rows.
-    own: OnceLock<Matrix>,
+    /// The columns that a set before it took out of the rows.
+    known: Taken,
+    /// Its own.
+    own: OnceLock<Taken>,
     /// Their columns as rows, with the order of the features in them, where the rows themselves will not do.
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
     /// Their columns, together.
     together: OnceLock<Columns>,
 }
 
-/// The columns of a set by their places in it.
-#[derive(Clone, Copy)]
-pub(super) struct Placed<'a> {
-    matrix: &'a Matrix,
-    /// Which of the columns each place has, where there are others.
-    features: Option<&'a [u32]>,
+/// Columns that were taken out of the rows, some at a time.
+#[derive(Clone, Default)]
+pub(super) struct Taken {
+    features: Vec<u32>,
+    parts: Vec<Arc<Matrix>>,
+    /// The part that each feature is in, and where.
+    places: Vec<(u32, u32)>,
 }
 
-impl Placed<'_> {
-    fn at(self, place: usize) -> usize {
-        self.features.map_or(place, |features| features[place] as usize)
+/// Parts that columns may lie in before all are taken out anew: each is one more place to look.
+const MOST_PARTS: usize = 8;
+
+impl Taken {
+    /// The columns of some features, those that are not known out of the rows.
+    fn of(rows: &Matrix, features: &[u32], known: &Self) -> Self {
+        let find = |feature: &u32| known.features.binary_search(feature).ok();
+        let new: Vec<u32> = features.iter().filter(|feature| find(feature).is_none()).copied().collect();
+        if known.parts.len() >= MOST_PARTS && !new.is_empty() {
+            return Self::of(rows, features, &Self::default());
+        }
+        let mut parts = known.parts.clone();
+        let (fresh, mut next) = (parts.len() as u32, 0..);
+        if !new.is_empty() {
+            let some = (new.len() < rows.n_cols()).then_some(&new[..]);
+            parts.push(Arc::new(rows.transposed(some)));
+        }
+        let place = |feature: &u32| match find(feature) {
+            Some(at) => known.places[at],
+            None => (fresh, next.next().expect("there is no end")),
+        };
+        let places = features.iter().map(place).collect();
+        Self { features: features.to_vec(), parts, places }
+    }
+}
+
+/// The columns of a set by their places in it.
+#[derive(Clone, Copy)]
+pub(super) enum Placed<'a> {
+    /// Among the columns of all features.
+    Among(&'a Matrix, &'a [u32]),
+    /// Taken out of the rows.
+    Taken(&'a Taken),
+}
+
+impl<'a> Placed<'a> {
+    /// Where the column of a place is: it is a row there.
+    #[inline]
+    pub fn at(self, place: usize) -> (&'a Matrix, usize) {
+        match self {
+            Self::Among(columns, features) => (columns, features[place] as usize),
+            Self::Taken(taken) => {
+                let (part, row) = taken.places[place];
+                (&taken.parts[part as usize], row as usize)
+            }
+        }
     }
 
-    fn len(self, place: usize) -> usize {
-        self.matrix.row_len(self.at(place))
+    pub fn len(self, place: usize) -> usize {
+        let (matrix, row) = self.at(place);
+        matrix.row_len(row)
     }
 
     /// Calls `visit(row, value)` for the entries of a column.
     pub fn for_each(self, place: usize, visit: impl FnMut(usize, f64)) {
-        self.matrix.for_each(self.at(place), visit);
+        let (matrix, row) = self.at(place);
+        matrix.for_each(row, visit);
+    }
+
+    /// A column times a vector.
+    fn dot(self, place: usize, with: &[f64]) -> f64 {
+        let (matrix, row) = self.at(place);
+        matrix.dot(row, with)
     }
 
     /// Adds columns times weights to margins: the output, the place, the weight of each.
-    fn add_to(self, weights: &[(usize, usize, f64)], outputs: usize, margins: &mut [f64]) {
-        let n_rows = self.matrix.n_cols();
+    fn add_to(self, n_rows: usize, weights: &[(usize, usize, f64)], outputs: usize, margins: &mut [f64]) {
         // Each thread has some of the rows, and finds them in every column.
         let share = n_rows.div_ceil(rayon::current_num_threads()).max(1);
         margins.par_chunks_mut(share * outputs).enumerate().for_each(|(part, margins)| {
             let rows = part * share..((part + 1) * share).min(n_rows);
             for &(output, place, weight) in weights {
+                let (matrix, at) = self.at(place);
                 if outputs == 1 {
-                    self.matrix.add_to(self.at(place), rows.clone(), weight, margins);
+                    matrix.add_to(at, rows.clone(), weight, margins);
                     continue;
                 }
                 let add = |row: usize, value: f64| margins[(row - rows.start) * outputs + output] += value * weight;
-                self.matrix.for_each_in(self.at(place), rows.clone(), add);
+                matrix.for_each_in(at, rows.clone(), add);
             }
         });
     }
 }
 
 impl WorkingSet {
-    pub fn new(problem: &Problem, features: Vec<u32>) -> Arc<Self> {
-        Arc::new(Self { whole: features.len() == problem.n_features(), features, ..Self::default() })
+    /// A set that goes on from another: what that has taken out of the rows it need not take again.
+    pub fn new(problem: &Problem, features: Vec<u32>, before: &Self) -> Arc<Self> {
+        let known = before.own.get().unwrap_or(&before.known).clone();
+        Arc::new(Self { whole: features.len() == problem.n_features(), features, known, ..Self::default() })
     }
 
     /// Its columns.
     pub fn columns<'a>(&'a self, problem: &'a Problem) -> Placed<'a> {
-        if let Some(columns) = problem.columns() {
-            return Placed { matrix: columns, features: Some(&self.features) };
+        match problem.columns() {
+            Some(columns) => Placed::Among(columns, &self.features),
+            None => Placed::Taken(self.own.get_or_init(|| Taken::of(problem.matrix(), &self.features, &self.known))),
         }
-        let some = (!self.whole).then_some(&self.features[..]);
-        Placed { matrix: self.own.get_or_init(|| problem.matrix().transposed(some)), features: None }
     }
 
     /// Its columns one after the other in memory.
     pub fn together(&self, problem: &Problem) -> &Columns {
         self.together.get_or_init(|| {
             let columns = self.columns(problem);
-            let places: Vec<u32> = (0..self.features.len()).map(|place| columns.at(place) as u32).collect();
-            Columns::of(columns.matrix, &places)
+            Columns::of((0..self.features.len()).map(|place| columns.at(place)))
         })
     }
 
     /// Whether its columns are best left in the rows.
-    fn stays_in_rows(&self, problem: &Problem) -> bool {
+    pub fn stays_in_rows(&self, problem: &Problem) -> bool {
         self.whole && problem.columns().is_none() && problem.n_features() <= FEW && problem.outputs() == 1
     }
 
@@ -116,7 +171,7 @@ impl WorkingSet {
             return pass::sum_rows_times(problem.matrix(), of_rows);
         }
         let columns = self.columns(problem);
-        let slope = |place: usize| columns.matrix.dot(columns.at(place), of_rows);
+        let slope = |place: usize| columns.dot(place, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
     }
 
@@ -127,7 +182,7 @@ impl WorkingSet {
             weights.iter().for_each(|&(_, place, weight)| all[place] = weight);
             return pass::add_margins(problem.matrix(), &all, margins);
         }
-        self.columns(problem).add_to(weights, problem.outputs(), margins);
+        self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 
     /// The places of a Hessian, in its order: those that are wanted, and others where they come along. The intercept,
@@ -152,6 +207,20 @@ impl WorkingSet {
         }
     }
 
+    /// Lines of Σ hᵢ dᵢdᵢᵀ, each over all its features and the intercept: those of a few places.
+    pub fn gram_lines(&self, problem: &Problem, places: &[usize], curvatures: &[f64]) -> Vec<Vec<f64>> {
+        let columns = self.columns(problem);
+        let line = |&place: &usize| {
+            let mut scaled = vec![0.0; problem.n_rows()];
+            columns.for_each(place, |row, value| scaled[row] = curvatures[row] * value);
+            let with = |other: usize| columns.dot(other, &scaled);
+            let mut line: Vec<f64> = (0..self.features.len()).into_par_iter().with_min_len(16).map(with).collect();
+            line.extend(problem.has_intercept().then(|| scaled.iter().sum::<f64>()));
+            line
+        };
+        places.iter().map(line).collect()
+    }
+
     fn lists(&self, problem: &Problem) -> Option<&(Vec<usize>, RowLists)> {
         let lists = self.lists.get_or_init(|| {
             // The rows have all features, under their own numbers, unless some were left out of the columns.
@@ -166,8 +235,8 @@ impl WorkingSet {
             // The fullest come first: then most of a Hessian's traffic meets in one corner of it.
             let mut order: Vec<usize> = (0..self.features.len()).collect();
             order.sort_by_key(|&place| (std::cmp::Reverse(columns.len(place)), place));
-            let ordered: Vec<u32> = order.iter().map(|&place| columns.at(place) as u32).collect();
-            Some((order, RowLists::of(columns.matrix, &ordered)))
+            let lists = RowLists::of(problem.n_rows(), &order.iter().map(|&at| columns.at(at)).collect::<Vec<_>>());
+            Some((order, lists))
         });
         lists.as_ref()
     }

@@ -10,36 +10,28 @@ use memmap2::{Mmap, MmapMut};
 
 /// A read-only array; dereferences to a slice, so nothing downstream knows where the bytes live. Cheap to clone: copies
 /// share their memory.
-#[derive(Clone, Debug)]
-pub enum Buffer<T> {
-    /// In memory of our own.
-    Owned(Arc<Vec<T>>),
-    /// `len` elements of a mapped file from byte `start`, checked for alignment and length when made.
-    Mapped {
-        /// The file, shared by all its windows.
-        map: Arc<Mmap>,
-        /// First byte of the window.
-        start: usize,
-        /// Number of elements.
-        len: usize,
-    },
-    /// `len` elements in memory of our own that came from the system in one piece.
-    Large {
-        /// The memory, shared by all copies.
-        map: Arc<MmapMut>,
-        /// Number of elements.
-        len: usize,
-    },
-    /// In memory of someone else: see [`Buffer::lent`].
-    Lent(Lent<T>),
+///
+/// It is where the elements are and whoever keeps them there: rows are short and visited often, and a question at each
+/// visit what kind of memory they are in would show.
+pub struct Buffer<T> {
+    data: *const T,
+    len: usize,
+    owner: Arc<dyn Any + Send + Sync>,
 }
 
 impl<T: Pod> Buffer<T> {
     /// A window on a mapped file, or nothing where it would reach past the end or be misaligned.
     pub fn mapped(map: &Arc<Mmap>, start: usize, len: usize) -> Option<Self> {
         let bytes = map.get(start..start.checked_add(len.checked_mul(size_of::<T>())?)?)?;
-        bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
-        Some(Self::Mapped { map: Arc::clone(map), start, len })
+        let window = bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
+        Some(Self { data: window.as_ptr(), len, owner: Arc::clone(map) as _ })
+    }
+
+    /// The first elements of memory of our own.
+    pub(crate) fn large(map: MmapMut, len: usize) -> Self {
+        let map = Arc::new(map);
+        let data = bytemuck::cast_slice::<u8, T>(&map[..len * size_of::<T>()]).as_ptr();
+        Self { data, len, owner: map }
     }
 
     /// An array that another library holds, used where it lies; `owner` is kept until the last clone is gone.
@@ -50,60 +42,48 @@ impl<T: Pod> Buffer<T> {
     /// long as `owner` lives.
     #[allow(unsafe_code)]
     pub unsafe fn lent(data: *const T, len: usize, owner: Arc<dyn Any + Send + Sync>) -> Self {
-        Self::Lent(Lent { data, len, owner })
+        Self { data, len, owner }
     }
 }
 
 impl<T: Pod> Deref for Buffer<T> {
     type Target = [T];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[T] {
-        match self {
-            Self::Owned(values) => values,
-            Self::Mapped { map, start, len } => bytemuck::cast_slice(&map[*start..*start + *len * size_of::<T>()]),
-            Self::Large { map, len } => bytemuck::cast_slice(&map[..*len * size_of::<T>()]),
-            Self::Lent(lent) => lent.slice(),
-        }
-    }
-}
-
-impl<T> From<Vec<T>> for Buffer<T> {
-    fn from(values: Vec<T>) -> Self {
-        Self::Owned(Arc::new(values))
-    }
-}
-
-/// An array in memory of someone else.
-#[derive(Clone)]
-pub struct Lent<T> {
-    data: *const T,
-    len: usize,
-    owner: Arc<dyn Any + Send + Sync>,
-}
-
-impl<T: Pod> Lent<T> {
-    #[inline]
-    fn slice(&self) -> &[T] {
-        // SAFETY: whoever called `Buffer::lent` promised that these elements are there, aligned and left alone while the
-        // owner lives, and the owner lives as long as `self`. A `Pod` has no bits that are not a value. An empty array
-        // may have any pointer, which a slice may not.
+        // SAFETY: the elements are those of a vector or a mapping that the owner holds and no one else can reach to write,
+        // or whoever called `Buffer::lent` promised as much: they are there, aligned and left alone while the owner lives,
+        // and it lives as long as `self`. A `Pod` has no bits that are not a value. An empty array may have any pointer,
+        // which a slice may not.
         #[allow(unsafe_code)]
         if self.len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(self.data, self.len) } }
+    }
+}
+
+impl<T: Pod + Send + Sync> From<Vec<T>> for Buffer<T> {
+    fn from(values: Vec<T>) -> Self {
+        let values = Arc::new(values);
+        Self { data: values.as_ptr(), len: values.len(), owner: values }
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self { data: self.data, len: self.len, owner: Arc::clone(&self.owner) }
     }
 }
 
 // SAFETY: the elements are only read, from any number of threads, and `Pod` types have no state beyond their bits. The
 // owner is `Send + Sync` itself.
 #[allow(unsafe_code)]
-unsafe impl<T: Pod> Send for Lent<T> {}
+unsafe impl<T: Pod> Send for Buffer<T> {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
-unsafe impl<T: Pod> Sync for Lent<T> {}
+unsafe impl<T: Pod> Sync for Buffer<T> {}
 
-impl<T> fmt::Debug for Lent<T> {
+impl<T> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Lent").field("len", &self.len).field("owners", &Arc::strong_count(&self.owner)).finish()
+        f.debug_struct("Buffer").field("len", &self.len).field("owners", &Arc::strong_count(&self.owner)).finish()
     }
 }
 

@@ -224,7 +224,8 @@ impl Arrays<'_> {
         let expected = |len: usize| (len as f64 * times_as_much * 1.02) as usize;
         if self.ends.capacity() < rows + all.rows {
             let more = expected(rows + all.rows) - rows;
-            (self.ends.reserve(more), self.targets.reserve(more));
+            self.ends.reserve(more);
+            self.targets.reserve(more);
         }
         self.ends.resize(rows + all.rows, 0);
         self.targets.resize(rows + all.rows, 0.0);
@@ -296,7 +297,7 @@ impl<T> Default for Long<T> {
     }
 }
 
-impl<T: Pod> Long<T> {
+impl<T: Pod + Send + Sync> Long<T> {
     fn of(len: usize, value: impl Fn(usize) -> T) -> Self {
         let mut array = Huge::zeros(len);
         array.iter_mut().enumerate().for_each(|(at, slot)| *slot = value(at));

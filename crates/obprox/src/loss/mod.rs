@@ -96,6 +96,11 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
         margins.iter().zip(targets).map(|(&margin, &target)| self.value(margin, target)).sum()
     }
+
+    /// Σ ℓ*(s·u; y) over many rows; nothing where it is not known.
+    fn total_conjugate(&self, scale: f64, duals: &[f64], targets: &[f64]) -> Option<f64> {
+        duals.iter().zip(targets).map(|(&dual, &target)| self.conjugate(scale * dual, target)).sum()
+    }
 }
 
 /// A loss with `outputs()` margins a row.
@@ -159,6 +164,16 @@ pub trait Loss: Debug + Send + Sync {
         let rows = margins.chunks_exact(self.outputs()).zip(targets);
         rows.map(|(margins, &target)| self.value(margins, target)).sum()
     }
+
+    /// Σ ℓ*(s·u; y) over many rows; nothing where it is not known.
+    fn total_conjugate(&self, scale: f64, duals: &[f64], targets: &[f64]) -> Option<f64> {
+        let mut scaled = vec![0.0; self.outputs()];
+        let of = |(duals, &target): (&[f64], &f64)| {
+            scaled.iter_mut().zip(duals).for_each(|(scaled, dual)| *scaled = scale * dual);
+            self.conjugate(&scaled, target)
+        };
+        duals.chunks_exact(self.outputs()).zip(targets).map(of).sum()
+    }
 }
 
 impl<L: ScalarLoss> Loss for L {
@@ -216,6 +231,10 @@ impl<L: ScalarLoss> Loss for L {
 
     fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
         ScalarLoss::total(self, margins, targets)
+    }
+
+    fn total_conjugate(&self, scale: f64, duals: &[f64], targets: &[f64]) -> Option<f64> {
+        ScalarLoss::total_conjugate(self, scale, duals, targets)
     }
 }
 
