@@ -33,8 +33,6 @@ const SHORT: f64 = 0.01;
 const LIVELY: f64 = 0.7;
 /// A Hessian that lacks no more coordinates than that is given their lines.
 const MOST_MISSING: usize = 48;
-/// The same with few features: one in so many of its coordinates.
-const FEW_MISSING: usize = 24;
 /// How much further steps go that need no new Hessian.
 const FURTHER: f64 = 0.03;
 
@@ -265,8 +263,8 @@ impl Auto<'_> {
         curvatures: &[f64],
     ) -> bool {
         let problem = self.problem();
-        let most = if problem.n_features() <= FEW { terms.len() / FEW_MISSING } else { MOST_MISSING };
-        if places.len() > most || set.stays_in_rows(problem) {
+        // With few features a Hessian costs little, and a new one serves better than an old one that has grown.
+        if places.len() > MOST_MISSING || problem.n_features() <= FEW {
             return false;
         }
         let mut lines = set.gram_lines(problem, places, curvatures);

@@ -152,7 +152,7 @@ impl WorkingSet {
     }
 
     /// Whether its columns are best left in the rows.
-    pub fn stays_in_rows(&self, problem: &Problem) -> bool {
+    fn stays_in_rows(&self, problem: &Problem) -> bool {
         self.whole && problem.columns().is_none() && problem.n_features() <= FEW && problem.outputs() == 1
     }
 

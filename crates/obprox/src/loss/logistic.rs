@@ -68,7 +68,7 @@ wide! {
         for (u, y) in u.zip(y) {
             for lane in 0..LANES {
                 let a = -y[lane] * (scale * u[lane]);
-                inside[lane] &= (a >= 0.0) & (a <= 1.0);
+                inside[lane] &= (0.0..=1.0).contains(&a);
                 sums[lane] += a * ln_of_share(a) + (1.0 - a) * ln_of_share(1.0 - a);
             }
         }
