@@ -41,6 +41,13 @@ def ours(of, label, tol):
     return next(line for line in of if line.get("label") == label and line.get("peer") == "obprox" and line["tol"] == tol)
 
 
+def roughly(of, label, share):
+    """Our fastest with F within a share of the optimum, whatever it was asked for: as the peers are looked at."""
+    best = next(line["best"] for line in of if line.get("label") == label and "best" in line)
+    fits = [line for line in of if line.get("label") == label and line.get("peer") == "obprox" and line["excess"] <= share * best]
+    return min(fits, key=lambda line: line["seconds"])
+
+
 def seconds(value):
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
@@ -81,16 +88,25 @@ def page(machine, sets):
     faster = sum(ratio < 1 for ratio, _ in tally)
     text += ["", f"The aim is met in {met} of {len(tally)} cases; the whole process is faster than the best peer's fit alone in "
              f"{faster} of {len(tally)}.", "", READING.read_text().strip(), ""]
-    text += ["## To F within 10⁻³", "", "| data | λ | obprox training (gap ≤ 10⁻³) | obprox whole | best peer | its fit | training / fit |",
-             "|---|---|---|---|---|---|---|"]
+    text += ["## To F within 10⁻³", "", "Of obprox and of the peers the fastest fit whose F came out within 10⁻³ of the optimum, whatever "
+             "tolerance it was asked for; training is without reading the file, as the peers' fits are. Certified: training until the "
+             "gap itself, which no peer but Celer looks at, is proved to be at most 10⁻³.", "",
+             "| data | λ | obprox training | certified | obprox whole | best peer | its fit | training / fit |", "|---|---|---|---|---|---|---|---|"]
+    ahead = []
     for name, of in sets.items():
         for label in LABELS:
             if not any(line.get("label") == label and "best" in line for line in of):
                 continue
-            own, peer = ours(of, label, 1e-3), reached(of, label, 1e-3)
-            row = [name, label, seconds(own["seconds"]), seconds(own["whole"])]
-            row += [peer["peer"], seconds(peer["seconds"]), f"{own['seconds'] / peer['seconds']:.2f}"] if peer else ["none got there", "–", "–"]
+            own, proved, peer = roughly(of, label, 1e-3), ours(of, label, 1e-3), reached(of, label, 1e-3)
+            row = [name, label, seconds(own["seconds"]), seconds(proved["seconds"]), seconds(own["whole"])]
+            if peer:
+                ratio = own["seconds"] / peer["seconds"]
+                ahead.append(ratio <= 1)
+                row += [peer["peer"], seconds(peer["seconds"]), f"{ratio:.2f}"]
+            else:
+                row += ["none got there", "–", "–"]
             text.append("| " + " | ".join(row) + " |")
+    text += ["", f"No peer is ahead in {sum(ahead)} of {len(ahead)} cases."]
     text += ["", "## A path of 100 λ", "", "From λ_max down to λ_max/1000 (λ_max/100 where there are more columns than rows). Worst: the largest relative "
              "excess of F over obprox's along the path.", "", "| data | obprox whole | peer | its path | worst | ratio |", "|---|---|---|---|---|---|"]
     for name, of in sets.items():

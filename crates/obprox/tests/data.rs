@@ -171,6 +171,17 @@ fn a_file_reads_as_its_stream() {
 }
 
 #[test]
+fn a_carriage_return_ends_a_line_only_before_a_line_feed() {
+    for text in ["1 1:1\rx\n", "1 1:1\r2:1\n-1 1:1\n", "1 1:1\r\r\n", "1\r2 1:1\n"] {
+        assert!(parse_with(text, &libsvm()).is_err(), "{text:?}");
+    }
+    for text in ["1,2\r3\n", "1,2\r3,4\n5,6\n", "1,2\r\r\n"] {
+        assert!(parse_with(text, &csv()).is_err(), "{text:?}");
+    }
+    assert_eq!(parse_with("1 1:1\r\n-1 1:2\r\n", &libsvm()).unwrap().targets, [1.0, -1.0]);
+}
+
+#[test]
 fn strange_shapes() {
     assert_eq!(error_of("", &libsvm()), "file: is empty: it has no rows");
     for text in ["\n", "# only\n# comments", "  \r\n\t\n"] {
@@ -442,6 +453,19 @@ proptest! {
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), block in 1usize..50) {
         for format in [None, Some(Format::Libsvm), Some(Format::Csv)] {
             let _ = parse_with(&bytes, &ReadOptions { format, block, ..ReadOptions::default() });
+        }
+    }
+
+    /// A line that starts with a blank goes the slow way, byte by byte.
+    #[test]
+    fn usual_lines_are_read_as_any_others(
+        lines in prop::collection::vec("[-+]?1( [0-9]{1,10}:[-+]?[0-9]{0,10}\\.?[0-9]{0,18}(e-?[0-9]{1,3})?){0,4}[ \t\r:#x]{0,2}", 0..8),
+    ) {
+        let text = |start: &str| lines.iter().map(|line| format!("{start}{line}\n")).collect::<String>();
+        let (fast, slow) = (parse_with(text(""), &libsvm()), parse_with(text(" "), &libsvm()));
+        match (fast, slow) {
+            (Ok(fast), Ok(slow)) => prop_assert!(identity(&fast) == identity(&slow)),
+            (fast, slow) => prop_assert!(fast.is_err() && slow.is_err(), "{:?} and {:?}", fast.err(), slow.err()),
         }
     }
 

@@ -32,6 +32,14 @@ impl Cells {
         }
     }
 
+    /// Forgets all values but the first.
+    pub fn truncate(&mut self, len: usize) {
+        match self {
+            Self::F32(values) => values.truncate(len),
+            Self::F64(values) => values.truncate(len),
+        }
+    }
+
     /// Appends all values of another.
     pub fn append(&mut self, other: Self) {
         if matches!((&self, &other), (Self::F32(_), Self::F64(_))) {

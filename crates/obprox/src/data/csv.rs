@@ -10,6 +10,7 @@ use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
 
 use super::blocks::{Flaw, parse_lines};
+use super::boundaries::Boundaries;
 use super::cells::Cells;
 use super::number::{self, shown};
 use super::source::Source;
@@ -133,17 +134,61 @@ impl Layout {
 
     fn parse(&self, text: &[u8]) -> std::result::Result<Part, Flaw> {
         let mut part = Part::default();
+        let mut boundaries = Boundaries::from(text, 0, self.separator);
         let mut start = 0;
         let mut line = 0;
         while start < text.len() {
+            // Nearly every line is numbers and separators; the others are looked at field by field.
+            let known = part.cells.len();
+            if let Some(end) = self.parse_usual_line(text, start, &mut boundaries, &mut part) {
+                start = end;
+                line += 1;
+                continue;
+            }
+            part.cells.truncate(known);
             let end = memchr(b'\n', &text[start..]).map_or(text.len(), |found| start + found);
             if let ControlFlow::Break((column, message)) = self.parse_line(without_cr(&text[start..end]), &mut part) {
                 return Err(Flaw { line, column, message });
             }
             start = end + 1;
+            boundaries = Boundaries::from(text, start, self.separator);
             line += 1;
         }
         Ok(part)
+    }
+
+    /// Parses a line of numbers with nothing but separators between them; the start of the next one, or nothing where the
+    /// line has anything else, right or wrong.
+    fn parse_usual_line(
+        &self,
+        text: &[u8],
+        mut start: usize,
+        boundaries: &mut Boundaries,
+        part: &mut Part,
+    ) -> Option<usize> {
+        let mut target = f64::NAN;
+        let mut end = start;
+        for field in 0..self.n_fields {
+            if field > 0 && text.get(end) != Some(&self.separator) {
+                return None;
+            }
+            start = if field == 0 { start } else { end + 1 };
+            end = boundaries.next();
+            let value = number::usual(text, start, end).or_else(|| number::unusual(text, start, end))?;
+            if Some(field) == self.label {
+                target = value;
+            } else {
+                part.cells.push(value);
+            }
+        }
+        if text.get(end) == Some(&b'\r') && boundaries.next() == end + 1 {
+            end += 1;
+        }
+        if text.get(end) != Some(&b'\n') {
+            return None;
+        }
+        part.targets.push(target);
+        Some(end + 1)
     }
 
     fn parse_line(&self, line: &[u8], part: &mut Part) -> ControlFlow<(usize, String)> {

@@ -80,11 +80,12 @@ impl Parser for Libsvm {
 
     fn count(&self, text: &[u8]) -> Counts {
         let count = |byte: u8| memchr_iter(byte, text).count();
-        Counts { rows: count(b'\n') + 1, entries: count(b':') }
+        // A last line may lack its line end.
+        Counts { rows: count(b'\n') + usize::from(!text.ends_with(b"\n")), entries: count(b':') }
     }
 
     fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W>) -> std::result::Result<(), Trouble<Flaw>> {
-        let mut boundaries = Boundaries::from(text, 0);
+        let mut boundaries = Boundaries::from(text, 0, b':');
         let mut start = 0;
         let mut line = 0;
         while start < text.len() {
@@ -102,7 +103,7 @@ impl Parser for Libsvm {
             match parse_line(text, start, room) {
                 Ok(end) => {
                     start = end;
-                    boundaries = Boundaries::from(text, start);
+                    boundaries = Boundaries::from(text, start, b':');
                 }
                 Err(Trouble::TooNarrow(narrow)) => return Err(narrow.into()),
                 Err(Trouble::Flaw((at, message))) => {
@@ -151,8 +152,8 @@ fn parse_usual_line<W: Width>(
         room.push(index - 1, value)?;
         previous = index;
     }
-    if text.get(end) == Some(&b'\r') {
-        end = boundaries.next();
+    if text.get(end) == Some(&b'\r') && boundaries.next() == end + 1 {
+        end += 1;
     }
     if text.get(end) != Some(&b'\n') {
         return Ok(None);

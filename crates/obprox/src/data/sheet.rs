@@ -268,9 +268,11 @@ impl Arrays<'_> {
         let (mut row, mut entry, mut n_cols) = (rows, before, 0);
         let (mut from_row, mut from_entry) = (rows, before);
         for (&(used, columns), count) in written.iter().zip(counts) {
-            if (row, entry) != (from_row, from_entry) {
+            if row != from_row {
                 self.ends.copy_within(from_row..from_row + used.rows, row);
                 self.targets.copy_within(from_row..from_row + used.rows, row);
+            }
+            if entry != from_entry {
                 self.indices.array.copy_within(from_entry..from_entry + used.entries, entry);
                 values.array.copy_within(from_entry..from_entry + used.entries, entry);
             }
