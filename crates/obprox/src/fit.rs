@@ -343,7 +343,7 @@ impl<'a> Run<'a> {
             }
             _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
         };
-        // What is prepared before the first epoch is training too.
+        // What a solver prepares before the first epoch is training too.
         let prepared = begun.elapsed().as_secs_f64();
         let mut state = self.open_checkpoint(solver.as_mut())?;
         state.seconds += prepared;
