@@ -297,7 +297,7 @@ fn add_rows<R: Rows>(
         if outputs == 1 {
             let pull = weight * gradients[row];
             if whole {
-                rows.for_each(row, |column, value| sums[column] += value * pull);
+                rows.add_all_to(row, pull, sums);
             } else {
                 rows.for_each_in(row, columns.clone(), |column, value| sums[column - first] += value * pull);
             }
@@ -530,26 +530,22 @@ pub(crate) fn at_zero(problem: &Problem) -> AtZero {
     }
     least_scale = least_scale.max(1e-3 * mean_loss(problem, &margins).abs());
     let row_gradients = row_gradients(problem, &margins);
-    let (mut slopes, mut bounds) = (Vec::new(), None);
-    // With many features a look at each costs more than what is added there.
-    if problem.n_features() > FEW_COLUMNS {
-        let with = (outputs == 1).then_some(&row_gradients[..]);
-        if let Some(steepness) = steepest(problem, with) {
-            bounds = Some(steepness.iter().map(|steepness| steepness.most).collect());
-            if with.is_some() {
-                slopes = steepness.iter().map(|steepness| steepness.slope).collect();
-            }
-        }
-    }
-    if slopes.is_empty() {
-        slopes = gradient(problem, &row_gradients);
-    }
     let regularization = problem.regularization();
-    let lambda_max = slopes.iter().enumerate().fold(0.0, |most: f64, (at, slope)| {
-        let weight = regularization.weight(at / outputs);
-        if weight > 0.0 { most.max(slope.abs() / weight) } else { most }
-    });
-    AtZero { lambda_max, least_scale, steepest: bounds }
+    let largest = |slopes: &mut dyn Iterator<Item = f64>| {
+        slopes.enumerate().fold(0.0, |most: f64, (at, slope)| {
+            let weight = regularization.weight(at / outputs);
+            if weight > 0.0 { most.max(slope.abs() / weight) } else { most }
+        })
+    };
+    // With many features a look at each costs more than what is added there, so one output has both in one pass.
+    let with = (outputs == 1).then_some(&row_gradients[..]);
+    let steepness = if problem.n_features() > FEW_COLUMNS { steepest(problem, with) } else { None };
+    let lambda_max = match &steepness {
+        Some(steepness) if with.is_some() => largest(&mut steepness.iter().map(|steepness| steepness.slope)),
+        _ => largest(&mut gradient(problem, &row_gradients).into_iter()),
+    };
+    let steepest = steepness.map(|steepness| steepness.iter().map(|steepness| steepness.most).collect());
+    AtZero { lambda_max, least_scale, steepest }
 }
 
 /// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.

@@ -195,16 +195,9 @@ struct Filling {
 impl Filling {
     /// Fills the buffer with whole lines, and says how many bytes; nothing after the end.
     fn next(&mut self, buffer: &mut Huge<u8>) -> Option<Result<usize>> {
-        match self.ended.take() {
-            Some(Ok(())) => {
-                self.ended = Some(Ok(()));
-                return None;
-            }
-            Some(Err(error)) => {
-                self.ended = Some(Ok(()));
-                return Some(Err(error));
-            }
-            None => {}
+        if let Some(outcome) = &mut self.ended {
+            // A failure is told once.
+            return std::mem::replace(outcome, Ok(())).err().map(Err);
         }
         let mut filled = self.carried.len();
         buffer.grow(filled + 1);

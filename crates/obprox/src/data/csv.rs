@@ -198,9 +198,9 @@ impl Layout {
         }
         let mut target = f64::NAN;
         let mut n_fields = 0;
-        for_each_number(line, self.separator, |number, column, value| {
+        for_each_field(line, self.separator, |number, column, field| {
             n_fields = number + 1;
-            match value {
+            match number::parse(field) {
                 _ if n_fields > self.n_fields => {
                     let message = format!("one field too many: the first line has {}", self.n_fields);
                     return ControlFlow::Break((column, message));
@@ -291,33 +291,6 @@ fn for_each_field(
         start += field.len() + 1;
     }
     ControlFlow::Continue(())
-}
-
-/// The same with the number that each field is, or what is wrong with it.
-fn for_each_number(
-    line: &[u8],
-    separator: u8,
-    mut visit: impl FnMut(usize, usize, std::result::Result<f64, String>) -> ControlFlow<(usize, String)>,
-) -> ControlFlow<(usize, String)> {
-    let is_plain = memchr(b'"', line).is_none();
-    let mut start = 0;
-    let mut n_read = 0;
-    // Most fields are a number and nothing else: no need to look for their end first.
-    while is_plain
-        && let Some((value, len)) = line.get(start..).and_then(number::scan)
-        && value.is_finite()
-        && line.get(start + len).is_none_or(|&byte| byte == separator)
-    {
-        visit(n_read, start, Ok(value))?;
-        n_read += 1;
-        start += len + 1;
-    }
-    if start > line.len() {
-        return ControlFlow::Continue(());
-    }
-    for_each_field(&line[start..], separator, |number, column, field| {
-        visit(n_read + number, start + column, number::parse(field))
-    })
 }
 
 fn for_each_quoted_field(

@@ -45,7 +45,7 @@ pub(super) fn digits_before(text: &[u8], end: usize, len: usize) -> Option<u64> 
 }
 
 /// The number from `start` to `end` where it is written in one of the usual ways: a few digits, or one before the point and
-/// up to 16 after it, with a sign or not. [`scan`] knows the others.
+/// up to 16 after it, with a sign or not. [`unusual`] reads the others.
 #[inline(always)]
 pub(super) fn usual(text: &[u8], start: usize, end: usize) -> Option<f64> {
     let sign = *text.get(start)?;
