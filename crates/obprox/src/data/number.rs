@@ -44,8 +44,52 @@ pub(super) fn digits_before(text: &[u8], end: usize, len: usize) -> Option<u64> 
     Some((fours & 0x0000_FFFF_0000_FFFF).wrapping_mul(1 + (10_000 << 32)) >> 32)
 }
 
+/// Digits after the point that [`usual`] reads: with one before it they fit a `u64`.
+const MOST_PLACES: usize = 18;
+
+/// For each number of places k: 2^(128 + s) / 5^k rounded up, in two words, and the s that fills them.
+const FIFTHS: [([u64; 2], u32); MOST_PLACES + 1] = {
+    let mut fifths = [([0, 0], 0); MOST_PLACES + 1];
+    let (mut places, mut power) = (1, 1u128);
+    while places <= MOST_PLACES {
+        power *= 5;
+        // A long division, bit by bit, from the first bit that is not zero.
+        let (mut quotient, mut rest, mut bits) = (0u128, 1u128, 0);
+        while bits < 128 + power.ilog2() {
+            rest *= 2;
+            quotient = quotient << 1 | (rest >= power) as u128;
+            rest %= power;
+            bits += 1;
+        }
+        quotient += 1;
+        fifths[places] = ([(quotient >> 64) as u64, quotient as u64], power.ilog2());
+        places += 1;
+    }
+    fifths
+};
+
+/// mantissa / 10^places, rightly rounded; nothing where 128 bits of the quotient cannot tell.
+///
+/// With the mantissa shifted to fill its word, its product with the rounded up 2^(128 + s)/5^places is too large by less
+/// than 2⁶⁴, of 192 bits. So the first word of it is right unless the second is zero, and what follows the first word is
+/// not zero unless the second is 0 or 1.
+#[inline(always)]
+fn over_power_of_ten(mantissa: u64, places: usize) -> Option<f64> {
+    let ([high, low], fill) = FIFTHS[places];
+    let shift = mantissa.leading_zeros();
+    let mantissa = u128::from(mantissa << shift);
+    let product = mantissa * u128::from(high) + ((mantissa * u128::from(low)) >> 64);
+    if (product as u64) <= 1 {
+        return None;
+    }
+    // The last bit stands for all that was cut off: a double has no room for it, and rounds by it.
+    let first = ((product >> 64) as u64 | 1) as f64;
+    let exponent = 1023 - (fill + shift) as u64 - places as u64;
+    Some(first * f64::from_bits(exponent << 52))
+}
+
 /// The number from `start` to `end` where it is written in one of the usual ways: a few digits, or one before the point and
-/// up to 16 after it, with a sign or not. [`unusual`] reads the others.
+/// up to 18 after it, with a sign or not. [`unusual`] reads the others.
 #[inline(always)]
 pub(super) fn usual(text: &[u8], start: usize, end: usize) -> Option<f64> {
     let sign = *text.get(start)?;
@@ -59,11 +103,16 @@ pub(super) fn usual(text: &[u8], start: usize, end: usize) -> Option<f64> {
         let after = match places {
             ..=8 => digits_before(text, end, places)?,
             9..=16 => digits_before(text, end - 8, places - 8)? * 100_000_000 + digits_before(text, end, 8)?,
+            17..=MOST_PLACES => {
+                let first = digits_before(text, end - 16, places - 16)? * 100_000_000;
+                (first + digits_before(text, end - 8, 8)?) * 100_000_000 + digits_before(text, end, 8)?
+            }
             _ => return None,
         };
         let mantissa = if first == 0 { after } else { u64::from(first) * 10u64.pow(places as u32) + after };
         if mantissa > EXACT {
-            return None;
+            let size = over_power_of_ten(mantissa, places)?;
+            return Some(if sign == b'-' { -size } else { size });
         }
         (mantissa, places)
     } else if len == 1 {
@@ -244,15 +293,41 @@ mod tests {
 
     #[test]
     fn usual_numbers() {
-        for text in ["1", "-7", "+3", "0.5", "-1.017172", "12345678", "0.00533867", "0.123456789012345", "9.1234567890"]
-        {
+        for text in [
+            "1",
+            "-7",
+            "+3",
+            "0.5",
+            "-1.017172",
+            "12345678",
+            "0.00533867",
+            "0.123456789012345",
+            "9.1234567890",
+            "0.12345678901234567",
+            "-9.9999999999999999",
+            "0.025318128851733682",
+            "9.007199254740993",
+            "9.999999999999999999",
+        ] {
             let line = format!("-1 3:{text}");
             let expected: f64 = text.parse().unwrap();
             assert_eq!(usual(line.as_bytes(), 5, line.len()).map(f64::to_bits), Some(expected.to_bits()), "{text}");
         }
-        for text in
-            ["", "-", ".", "1.", ".5", "1e5", "1:2", "0x1", "123456789", "0.12345678901234567", "9.9999999999999999"]
-        {
+        // The last two are sums of few powers of two: 128 bits do not tell them from their neighbours.
+        for text in [
+            "",
+            "-",
+            ".",
+            "1.",
+            ".5",
+            "1e5",
+            "1:2",
+            "0x1",
+            "123456789",
+            "0.1234567890123456789",
+            "0.500000000000000000",
+            "1.250000000000000000",
+        ] {
             let line = format!("-1 30000000:{text}");
             assert_eq!(usual(line.as_bytes(), 12, line.len()), None, "{text}");
         }
@@ -272,6 +347,11 @@ mod tests {
 
         #[test]
         fn equals_the_standard_library(text in "[+-]?[0-9]{0,21}(\\.[0-9]{0,21})?([eE][+-]?[0-9]{0,4})?") {
+            assert_same(&text);
+        }
+
+        #[test]
+        fn numbers_with_all_their_digits(text in "-?[0-9]\\.[0-9]{14,19}") {
             assert_same(&text);
         }
 
