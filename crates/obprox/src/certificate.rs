@@ -8,7 +8,7 @@
 //! s(|c_j|R_j − c_j·x_j) is added to the gap, which then bounds F − F* over all points with |z_j − x_j| ≤ R_j in those
 //! coordinates. R_j is free of the units of columns and targets. With u = √(2f₀), f₀ being the loss at x = 0 with b at
 //! its optimum, it is |x_j|, and what moves the margins by u in quadratic mean, and two Newton steps of the coordinate;
-//! for b, which is at its optimum already, it is 2u.
+//! for b, which is at its optimum already or next to it, it is 2u and two Newton steps.
 //!
 //! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of
 //! what is left of it are of no use to anyone.
@@ -16,7 +16,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::pass;
+use crate::pass::{self, Look};
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
@@ -70,18 +70,73 @@ pub fn certify(problem: &Problem, point: &Point) -> Certificate {
     certify_at(problem, point, &mut margins, row_gradients, &mut gradient)
 }
 
+/// The same, of a point that was looked at, with the intercept where it is.
+pub(crate) fn certify_look(problem: &Problem, point: &Point, look: &Look) -> Certificate {
+    let intercepts: Vec<Intercept> = match problem.has_intercept() {
+        true => {
+            // As for any other coordinate without penalty, two Newton steps lead far enough.
+            let newton = 2.0 * look.intercept_slope.abs() / look.intercept_curvature;
+            let radius = 2.0 * problem.margin_unit() + if newton.is_nan() { 0.0 } else { newton };
+            vec![Intercept { at: point.intercept[0], slope: look.intercept_slope, radius }]
+        }
+        false => Vec::new(),
+    };
+    let mut certificate = figures(problem, point, look.loss, &intercepts, &look.gradient);
+    let seen = (&look.margins[..], &look.slopes[..], &look.gradient[..]);
+    certificate.gap = gap(problem, point, certificate.objective, &intercepts, seen);
+    certificate
+}
+
 /// The same, with the margins, the rows' gradients and the full gradient of the point at hand. Where the intercept has
 /// to be moved for the dual point, margins and gradient come back moved with it.
 pub(crate) fn certify_at(
     problem: &Problem,
     point: &Point,
     margins: &mut [f64],
-    row_gradients: Vec<f64>,
+    mut row_gradients: Vec<f64>,
     gradient: &mut Vec<f64>,
 ) -> Certificate {
-    let (outputs, regularization) = (problem.outputs(), problem.regularization());
-    let loss = pass::mean_loss(problem, margins);
+    let unit = problem.margin_unit();
+    let intercepts_at = |intercept: &[f64], row_gradients: &[f64]| -> Vec<Intercept> {
+        if !problem.has_intercept() {
+            return Vec::new();
+        }
+        let slopes = pass::intercept_gradient(problem, row_gradients);
+        slopes.into_iter().zip(intercept).map(|(slope, &at)| Intercept { at, slope, radius: 2.0 * unit }).collect()
+    };
+    let mut intercepts = intercepts_at(&point.intercept, &row_gradients);
+    let mut certificate = figures(problem, point, pass::mean_loss(problem, margins), &intercepts, gradient);
+    // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are saved.
+    let allowance = intercepts.iter().map(|intercept| intercept.slope.abs() * unit).sum::<f64>();
+    if allowance > 1e-13 * certificate.objective.abs() && has_dual(problem) {
+        let mut moved = point.intercept.clone();
+        pass::centre(problem, margins, &mut moved);
+        row_gradients = pass::row_gradients(problem, margins);
+        // The old one goes before the new one comes: at a huge n two of them are too many.
+        *gradient = Vec::new();
+        *gradient = pass::gradient(problem, &row_gradients);
+        intercepts = intercepts_at(&moved, &row_gradients);
+    }
+    let seen = (&*margins, &row_gradients[..], &gradient[..]);
+    certificate.gap = gap(problem, point, certificate.objective, &intercepts, seen);
+    certificate
+}
 
+/// Whether the loss has a conjugate, and so the problem a dual.
+pub(crate) fn has_dual(problem: &Problem) -> bool {
+    problem.loss().conjugate(&vec![0.0; problem.outputs()], problem.targets()[0]).is_some()
+}
+
+/// An intercept: its value, its slope, and how far from there it may be at the optimum.
+struct Intercept {
+    at: f64,
+    slope: f64,
+    radius: f64,
+}
+
+/// All but the gap.
+fn figures(problem: &Problem, point: &Point, loss: f64, intercepts: &[Intercept], gradient: &[f64]) -> Certificate {
+    let (outputs, regularization) = (problem.outputs(), problem.regularization());
     let parts: Vec<Sums> = point
         .weights
         .par_chunks(BLOCK)
@@ -94,28 +149,19 @@ pub(crate) fn certify_at(
     let Sums { l1, penalty, nnz, mut kkt, mut mapping, zeros, mut support } =
         parts.into_iter().fold(Sums::default(), Sums::plus);
     let mut filled = nnz;
-    if problem.has_intercept() {
-        for slope in pass::intercept_gradient(problem, &row_gradients) {
-            kkt = larger(kkt, slope.abs());
-            mapping += square(slope);
-            support += square(slope);
-        }
-        filled += point.intercept.iter().filter(|&&value| value != 0.0).count();
+    for Intercept { at, slope, .. } in intercepts {
+        kkt = larger(kkt, slope.abs());
+        mapping += square(*slope);
+        support += square(*slope);
+        filled += usize::from(*at != 0.0);
     }
-    let objective = loss + penalty;
-    let gap = dual(problem, point, objective, margins, row_gradients, gradient)
-        .map(|dual| objective - dual)
-        .filter(|_| !objective.is_nan())
-        // A dual that is not finite proves nothing; it must not pass for a loss without a dual.
-        // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
-        .map(|gap| if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) });
     Certificate {
-        objective,
+        objective: loss + penalty,
         loss,
         l1,
         nnz,
         density: filled as f64 / problem.n_coordinates().max(1) as f64,
-        gap,
+        gap: None,
         kkt,
         gradient_mapping: f64::sqrt(mapping),
         violation_on_zeros: f64::sqrt(zeros),
@@ -173,36 +219,19 @@ impl Sums {
     }
 }
 
-/// The dual value, less what unpenalised coordinates leave open; nothing where the loss has no conjugate.
-fn dual(
+/// F less the dual value and what unpenalised coordinates leave open, by the margins, the rows' gradients and the full
+/// gradient; nothing where the loss has no conjugate.
+fn gap(
     problem: &Problem,
     point: &Point,
     objective: f64,
-    margins: &mut [f64],
-    mut row_gradients: Vec<f64>,
-    gradient: &mut Vec<f64>,
+    intercepts: &[Intercept],
+    (margins, row_gradients, gradient): (&[f64], &[f64], &[f64]),
 ) -> Option<f64> {
-    let (outputs, regularization, loss) = (problem.outputs(), problem.regularization(), problem.loss());
-    loss.conjugate(&vec![0.0; outputs], problem.targets()[0])?;
-    // Of the size of the targets where they have one, about 1 for classes.
-    let unit = problem.margin_unit();
-    // The slope and the value of each intercept.
-    let mut intercepts = Vec::new();
-    if problem.has_intercept() {
-        let before = pass::intercept_gradient(problem, &row_gradients);
-        let mut intercept = point.intercept.clone();
-        // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are
-        // saved.
-        let allowance = before.iter().map(|slope| slope.abs() * unit).sum::<f64>();
-        if allowance > 1e-13 * objective.abs() {
-            pass::centre(problem, margins, &mut intercept);
-            row_gradients = pass::row_gradients(problem, margins);
-            // The old one goes before the new one comes: at a huge n two of them are too many.
-            *gradient = Vec::new();
-            *gradient = pass::gradient(problem, &row_gradients);
-        }
-        intercepts = pass::intercept_gradient(problem, &row_gradients).into_iter().zip(intercept).collect();
+    if !has_dual(problem) || objective.is_nan() {
+        return None;
     }
+    let (outputs, regularization) = (problem.outputs(), problem.regularization());
     let room = |(at, slope): (usize, &f64)| {
         let term = regularization.term(at / outputs);
         if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() { term.kink() / slope.abs() } else { 1.0 }
@@ -210,7 +239,7 @@ fn dual(
     let scale = gradient.par_iter().with_min_len(BLOCK).enumerate().map(room).reduce(|| 1.0, f64::min);
     // F(z) ≥ D + s·c_j·z_j for a free coordinate, and z_j is no further than R_j from x_j.
     let left_open = |slope: f64, x: f64, radius: f64| scale * (slope.abs() * radius - slope * x);
-    let mut open: f64 = intercepts.into_iter().map(|(slope, b)| left_open(slope, b, 2.0 * unit)).sum();
+    let mut open: f64 = intercepts.iter().map(|&Intercept { at, slope, radius }| left_open(slope, at, radius)).sum();
     let (mut conjugate, mut free) = (0.0, Vec::new());
     // With the same l1 penalty on all there is nothing to add up: s has put every slope within its domain.
     let plain = regularization.l2 == 0.0 && regularization.l1 > 0.0 && regularization.weights.is_none();
@@ -227,12 +256,15 @@ fn dual(
         let sizes = pass::free_sizes(problem, margins);
         for (at, slope, x) in free.into_iter().filter(|(_, slope, _)| *slope != 0.0) {
             let (square, curvature) = sizes[at];
-            let radius = x.abs() + unit / square.sqrt() + 2.0 * slope.abs() / curvature;
+            let radius = x.abs() + problem.margin_unit() / square.sqrt() + 2.0 * slope.abs() / curvature;
             open += left_open(slope, x, radius);
         }
     }
-    let mean = pass::mean_conjugate(problem, scale, &row_gradients);
-    Some(-mean - conjugate - open)
+    let mean = pass::mean_conjugate(problem, scale, row_gradients);
+    let gap = objective + mean + conjugate + open;
+    // A dual that is not finite proves nothing; it must not pass for a loss without a dual.
+    // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
+    Some(if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) })
 }
 
 fn square(x: f64) -> f64 {

@@ -339,7 +339,8 @@ impl<'a> Run<'a> {
         let begun = Instant::now();
         let mut solver: Box<dyn Solver + '_> = match self.settings.method {
             Method::Auto => {
-                Box::new(Auto::new(problem, self.start, self.carry.as_mut().and_then(|carry| carry.take()))?)
+                let carry = self.carry.as_mut().and_then(|carry| carry.take());
+                Box::new(Auto::new(problem, self.start, carry)?.aiming_at(self.settings.tolerance))
             }
             _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
         };

@@ -158,12 +158,17 @@ fn pulls<'a>(problem: &Problem, row_gradients: &'a [f64]) -> Cow<'a, [f64]> {
     row_gradients.iter().enumerate().map(pull).collect()
 }
 
+/// Rows that a task takes which has sums of its own for few columns.
+fn rows_a_task(n_rows: usize) -> usize {
+    const TASKS: usize = 16;
+    n_rows.div_ceil(TASKS).max(BLOCK)
+}
+
 /// Σ vᵢ dᵢ over the rows, of few columns: some rows a task, each with sums of its own. How many tasks there are depends on
 /// the number of rows alone, and so do the bits.
-pub(crate) fn sum_rows_times(matrix: &Matrix, values: &[f64]) -> Vec<f64> {
-    const TASKS: usize = 16;
+fn sum_rows_times(matrix: &Matrix, values: &[f64]) -> Vec<f64> {
     let (n_rows, n_cols) = (values.len(), matrix.n_cols());
-    let share = n_rows.div_ceil(TASKS).max(BLOCK);
+    let share = rows_a_task(n_rows);
     let part = |first: usize| {
         let mut sums = vec![0.0; n_cols];
         let some = first..(first + share).min(n_rows);
@@ -181,13 +186,76 @@ pub(crate) fn sum_rows_times(matrix: &Matrix, values: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// Adds x·d of every row to its margin.
-pub(crate) fn add_margins(matrix: &Matrix, x: &[f64], margins: &mut [f64]) {
-    with_rows!(matrix, |rows| margins.par_chunks_mut(BLOCK).enumerate().for_each(|(block, margins)| {
-        for (offset, margin) in margins.iter_mut().enumerate() {
-            *margin += rows.dot(block * BLOCK + offset, x);
+/// What f is like at a point, of a loss with one output.
+pub(crate) struct Look {
+    pub margins: Vec<f64>,
+    /// ℓ′ and ℓ″ of each row.
+    pub slopes: Vec<f64>,
+    pub curvatures: Vec<f64>,
+    /// f.
+    pub loss: f64,
+    /// ∂f/∂x and ∂f/∂b.
+    pub gradient: Vec<f64>,
+    pub intercept_slope: f64,
+    /// ∂²f/∂b².
+    pub intercept_curvature: f64,
+}
+
+/// All of it in one pass over rows of few columns: a block of rows is in the nearest caches when its margins have become
+/// slopes, which then pull at the columns. How many tasks there are depends on the number of rows alone, and so do the
+/// bits.
+pub(crate) fn look(problem: &Problem, point: &Point) -> Look {
+    let (loss, n_rows) = (problem.loss(), problem.n_rows());
+    let share = rows_a_task(n_rows);
+    let (mut margins, mut slopes, mut curvatures) = (vec![0.0; n_rows], vec![0.0; n_rows], vec![0.0; n_rows]);
+    let tasks = margins.par_chunks_mut(share).zip(slopes.par_chunks_mut(share)).zip(curvatures.par_chunks_mut(share));
+    let parts = tasks.enumerate().map(|(task, ((margins, slopes), curvatures))| {
+        let (mut totals, mut gradient) = ([0.0; 3], vec![0.0; problem.n_features()]);
+        let blocks = margins.chunks_mut(BLOCK).zip(slopes.chunks_mut(BLOCK)).zip(curvatures.chunks_mut(BLOCK));
+        for (block, ((margins, slopes), curvatures)) in blocks.enumerate() {
+            let first = task * share + block * BLOCK;
+            let targets = &problem.targets()[first..first + margins.len()];
+            with_rows!(problem.matrix(), |rows| {
+                for (at, margin) in margins.iter_mut().enumerate() {
+                    *margin = point.intercept[0] + rows.dot(first + at, &point.weights);
+                }
+                loss.expand(margins, targets, slopes, curvatures);
+                match problem.row_weights() {
+                    None => {
+                        let of = [loss.total(margins, targets), slopes.iter().sum(), curvatures.iter().sum()];
+                        add_up(&mut totals, of);
+                        for (at, &slope) in slopes.iter().enumerate() {
+                            rows.add_all_to(first + at, slope, &mut gradient);
+                        }
+                    }
+                    Some(weights) => {
+                        for (at, &weight) in weights[first..first + margins.len()].iter().enumerate() {
+                            // A row that does not count may well have an infinite loss.
+                            if weight != 0.0 {
+                                let value = loss.value(&margins[at..at + 1], targets[at]);
+                                add_up(&mut totals, [value, slopes[at], curvatures[at]].map(|of| weight * of));
+                                rows.add_all_to(first + at, weight * slopes[at], &mut gradient);
+                            }
+                        }
+                    }
+                }
+            });
         }
-    }));
+        (totals, gradient)
+    });
+    let (mut totals, mut gradient) = ([0.0; 3], vec![0.0; problem.n_features()]);
+    for part in parts.collect::<Vec<([f64; 3], Vec<f64>)>>() {
+        add_up(&mut totals, part.0);
+        gradient.iter_mut().zip(part.1).for_each(|(sum, part)| *sum += part);
+    }
+    let scale = 1.0 / n_rows as f64;
+    gradient.iter_mut().for_each(|sum| *sum *= scale);
+    let [loss, intercept_slope, intercept_curvature] = totals.map(|total| scale * total);
+    Look { margins, slopes, curvatures, loss, gradient, intercept_slope, intercept_curvature }
+}
+
+fn add_up(totals: &mut [f64; 3], of: [f64; 3]) {
+    totals.iter_mut().zip(of).for_each(|(total, of)| *total += of);
 }
 
 /// The same, feature by feature.
@@ -581,4 +649,69 @@ pub(crate) fn data_smoothness(problem: &Problem) -> (f64, f64) {
         }
     }
     ((1.05 * eigenvalue).min(worst), worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dataset;
+    use crate::loss::LossKind;
+    use crate::problem::Terms;
+
+    fn number(row: usize, column: usize) -> f64 {
+        ((row * 31 + column * 17 + row * column) % 23) as f64 / 8.0 - 1.0
+    }
+
+    #[test]
+    fn a_look_sees_what_the_passes_see() {
+        // More rows than a block has, and than all tasks have blocks.
+        let (n_rows, n_cols) = (17 * BLOCK + 5, 7);
+        let entries = |row: usize| (0..n_cols).filter(move |&column| (row + column * row / 3).is_multiple_of(3));
+        let sparse: Vec<Vec<(u32, f64)>> =
+            (0..n_rows).map(|row| entries(row).map(|column| (column as u32, number(row, column))).collect()).collect();
+        let dense: Vec<f64> = (0..n_rows * n_cols).map(|at| number(at / n_cols, at % n_cols)).collect();
+        let point = Point { weights: (0..n_cols).map(|at| (at as f64).sin()).collect(), intercept: vec![0.3] };
+        let weights: Vec<f64> = (0..n_rows).map(|row| (row % 3) as f64).collect();
+        for matrix in [Matrix::from_rows(n_cols, &sparse), Matrix::from_dense(n_rows, n_cols, &dense)] {
+            for (loss, row_weights) in [
+                (LossKind::Logistic, None),
+                (LossKind::Logistic, Some(weights.clone())),
+                (LossKind::Huber(0.5), Some(weights.clone())),
+                (LossKind::Poisson, None),
+            ] {
+                let targets = (0..n_rows).map(|row| f64::from(row % 5 == 0)).collect();
+                let data = Dataset::new(matrix.clone(), targets);
+                let terms = Terms { row_weights, ..Terms::default() };
+                let problem = Problem::new(data, loss.build(2), &terms).unwrap();
+                let look = look(&problem, &point);
+                let near = |a: f64, b: f64| (a - b).abs() <= 1e-13 * (1.0 + b.abs());
+                let margins = margins(problem.matrix(), &point);
+                let row_gradients = row_gradients(&problem, &margins);
+                let gradient = gradient(&problem, &row_gradients);
+                assert!(look.margins.iter().zip(&margins).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(look.slopes.iter().zip(&row_gradients).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(look.gradient.iter().zip(&gradient).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(near(look.loss, mean_loss(&problem, &margins)), "{loss:?}");
+                assert!(near(look.intercept_slope, intercept_gradient(&problem, &row_gradients)[0]), "{loss:?}");
+                let mut curvature = [0.0];
+                let bend = |row: usize| {
+                    problem.loss().curvature(&margins[row..row + 1], problem.targets()[row], &mut curvature);
+                    problem.row_weight(row) * curvature[0] / n_rows as f64
+                };
+                assert!(near(look.intercept_curvature, (0..n_rows).map(bend).sum()), "{loss:?}");
+                let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+                let again = on_one_thread.install(|| super::look(&problem, &point));
+                assert_eq!((again.loss.to_bits(), &again.gradient), (look.loss.to_bits(), &look.gradient), "{loss:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_that_does_not_count_may_have_an_infinite_loss() {
+        let data = Dataset::new(Matrix::from_dense(3, 1, &[1.0, -1.0, 1e300]), vec![1.0, 2.0, 3.0]);
+        let terms = Terms { row_weights: Some(vec![1.0, 1.0, 0.0]), ..Terms::default() };
+        let problem = Problem::new(data, LossKind::Poisson.build(2), &terms).unwrap();
+        let look = look(&problem, &Point { weights: vec![0.5], intercept: vec![0.0] });
+        assert!(look.margins[2] > 1e299 && look.loss.is_finite() && look.gradient[0].is_finite());
+    }
 }

@@ -4,7 +4,7 @@
 //! sees only its own block and crawls where λ is small; the whole H does not.
 
 use super::quadratic::Quadratic;
-use super::search::search;
+use super::search::{search, shifted};
 use super::{Auto, WorkingSet};
 use crate::pass;
 use crate::penalty::{ElasticNet, L1, Term};
@@ -87,7 +87,10 @@ impl Auto<'_> {
             }
             self.steps += 1;
             let before = value(&self.margins, &x);
-            let taken = search(before, expected, (&x, &z), (&self.margins, &shift), value);
+            let taken = search(before, expected, (&x, &z), |size, x| {
+                let margins = shifted(&self.margins, size, &shift);
+                (value(&margins, x), margins)
+            });
             let Some(step) = taken else {
                 self.damping = (self.damping * 100.0).min(1.0);
                 break;
@@ -98,7 +101,7 @@ impl Auto<'_> {
                     Err(k) => self.point.intercept[k] = value,
                 }
             }
-            self.margins = step.margins;
+            self.margins = step.found;
             self.damping =
                 if step.size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
             moved = true;

@@ -9,9 +9,12 @@
 //! 4. **certifies**: the full gradient over every column gives the duality gap and the features that must re-enter.
 //!
 //! The first rounds run at a larger λ, a fraction of λ_max that falls to λ: so the working set grows with the support
-//! instead of starting with everything that is not yet explained. With few features and many rows the first round solves
-//! a [`sample`] of the rows instead. Stops at the relative duality gap (or the KKT
-//! distance where the loss has no dual).
+//! instead of starting with everything that is not yet explained. Few features all make up the working set, and the rows
+//! are worked on as they are: a [`pass::look`] at a point tells all that a step and a proof need. If there are many rows
+//! the first round solves a [`sample`] of them. Stops at the relative duality gap (or the KKT distance where the loss has
+//! no dual).
+//!
+//! On a path each fit starts where the one before it ended, by a step that knows what a step like it missed there.
 //! Citations: the orthant face of the paper; Friedman, Hastie and Tibshirani, Regularization paths for generalized
 //! linear models via coordinate descent, 2010; Lee, Sun and Saunders, Proximal Newton-type methods, 2014.
 
@@ -36,11 +39,11 @@ use rayon::prelude::*;
 use self::polish::Held;
 use self::reduce::Reduced;
 use self::set::WorkingSet;
-use crate::certificate::{Certificate, certify_at};
+use crate::certificate::{Certificate, certify_at, certify_look, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing, Support};
 use crate::observe::{Control, Progress, Round, Stage};
-use crate::pass;
+use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, Penalty, Term};
 use crate::problem::{Point, Problem};
 use crate::switch::Phase;
@@ -68,11 +71,26 @@ pub(crate) struct Carry {
 
 struct Left {
     reduced: Reduced,
-    point: Point,
+    ended: End,
+    /// Where the fit before it ended.
+    before: Option<End>,
     margins: Vec<f64>,
-    gradient: Vec<f64>,
+    look: Option<Look>,
     set: Arc<WorkingSet>,
     held: Option<Held>,
+}
+
+/// Where a fit ended: λ, its optimum, and the slopes there.
+#[derive(Clone)]
+struct End {
+    lambda: f64,
+    point: Point,
+    gradient: Vec<f64>,
+}
+
+/// Whether rows are worked on as they are: those of few features.
+fn stays_in_rows(problem: &Problem) -> bool {
+    problem.n_features() <= FEW && problem.outputs() == 1 && problem.columns().is_none()
 }
 
 impl Carry {
@@ -89,6 +107,10 @@ pub(crate) struct Auto<'a> {
     point: Point,
     margins: Vec<f64>,
     gradient: Vec<f64>,
+    /// Both and more, where the rows are worked on.
+    look: Option<Look>,
+    /// On a path, where the last fits ended, the latest first.
+    ends: [Option<End>; 2],
     certificate: Option<Certificate>,
     /// F and the KKT distance of the point.
     before: (f64, f64),
@@ -104,6 +126,8 @@ pub(crate) struct Auto<'a> {
     at_lambda: f64,
     /// The smallest λ that fits after this one may ask for, where there will be some.
     floor: Option<f64>,
+    /// The relative gap that will do, where one can be foreseen.
+    goal: Option<f64>,
     /// The damping of the Newton steps, relative to the curvature.
     damping: f64,
     /// Whether the next step is by the loss's upper curvature: where ℓ″ vanishes, as beyond Huber's δ, Newton steps
@@ -129,12 +153,15 @@ impl<'a> Auto<'a> {
             None => {
                 let reduced = Reduced::new(problem, floor, start);
                 let point = start.map_or_else(|| Point::zero(&reduced.problem), |start| reduced.shrink(start));
-                let (margins, gradient) = (Vec::new(), Vec::new());
-                Left { reduced, point, margins, gradient, set: Arc::default(), held: None }
+                let ended = End { lambda: f64::NAN, point, gradient: Vec::new() };
+                let (before, margins, look, held) = (None, Vec::new(), None, None);
+                Left { reduced, ended, before, margins, look, set: Arc::default(), held }
             }
         };
         left.reduced.set_lambda(problem.lambda())?;
-        let Left { reduced, point, margins, gradient, set, held } = left;
+        let Left { reduced, ended, before, margins, look, set, held } = left;
+        let (point, gradient) = (ended.point.clone(), ended.gradient.clone());
+        let ends = [Some(ended).filter(|end| !end.gradient.is_empty()), before];
         Ok(Self {
             whole: problem,
             stretch: if start.is_some() || reduced.problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
@@ -146,16 +173,25 @@ impl<'a> Auto<'a> {
             point,
             margins,
             gradient,
+            look,
+            ends,
             set,
             held,
             certificate: None,
             before: (f64::INFINITY, f64::INFINITY),
+            goal: None,
             damping: 1e-10,
             careful: false,
             rounds: 0,
             steps: 0,
             idle: 0,
         })
+    }
+
+    /// Says which relative gap will do: steps end where it is in sight.
+    pub fn aiming_at(mut self, tolerance: f64) -> Self {
+        self.goal = (self.problem().outputs() == 1 && has_dual(self.problem())).then_some(tolerance);
+        self
     }
 
     /// The problem that is worked on.
@@ -169,7 +205,46 @@ impl<'a> Auto<'a> {
         ElasticNet { l1: term.l1 * self.stretch, ..term }
     }
 
-    /// Computes margins, gradient and certificate of the point, the intercept at its optimum.
+    /// The slopes of f at the point; none as long as it was not looked at.
+    fn gradient(&self) -> &[f64] {
+        self.look.as_ref().map_or(&self.gradient, |look| &look.gradient)
+    }
+
+    /// Computes what is not known of the point, and its certificate.
+    fn measure(&mut self) {
+        let problem = Arc::clone(&self.reduced.problem);
+        if !stays_in_rows(&problem) {
+            self.refresh_margins();
+            self.certify();
+            return;
+        }
+        if self.look.is_none() {
+            if problem.has_intercept() && self.point.weights.iter().all(|&x| x == 0.0) {
+                let mut margins = vec![self.point.intercept[0]; problem.n_rows()];
+                pass::centre(&problem, &mut margins, &mut self.point.intercept);
+            }
+            self.look = Some(pass::look(&problem, &self.point));
+        } else {
+            self.centre_where_it_matters();
+        }
+        let look = self.look.as_ref().expect("looked at just now");
+        let certificate = certify_look(&problem, &self.point, look);
+        self.before = (certificate.objective, certificate.kkt);
+        self.certificate = Some(certificate);
+    }
+
+    /// Moves the intercept to its optimum where the slope it was left with would stand in the way of the goal.
+    fn centre_where_it_matters(&mut self) {
+        let problem = Arc::clone(&self.reduced.problem);
+        let Some(look) = self.look.as_mut().filter(|_| problem.has_intercept()) else { return };
+        let allowed = self.goal.unwrap_or(0.0) * f64::max(look.loss, problem.least_scale());
+        if 2.0 * problem.margin_unit() * look.intercept_slope.abs() > polish::IN_SIGHT * allowed {
+            pass::centre(&problem, &mut look.margins, &mut self.point.intercept);
+            *look = pass::look(&problem, &self.point);
+        }
+    }
+
+    /// Computes gradient and certificate of the point, the intercept at its optimum.
     fn certify(&mut self) {
         let problem = &*self.reduced.problem;
         if problem.has_intercept() {
@@ -215,7 +290,7 @@ impl<'a> Auto<'a> {
         let of = |(at, (&x, &slope)): (usize, (&f64, &f64))| {
             self.problem().regularization().term(at / outputs).violation(x, slope)
         };
-        let pairs = self.point.weights.iter().zip(&self.gradient).enumerate();
+        let pairs = self.point.weights.iter().zip(self.gradient()).enumerate();
         pairs.map(of).fold(0.0, f64::max)
     }
 
@@ -292,17 +367,16 @@ impl<'a> Auto<'a> {
 impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
         let outputs = self.problem().outputs();
-        if self.margins.is_empty() {
-            let sampled = self.start_from_a_sample(tell);
-            self.refresh_margins();
+        if self.gradient().is_empty() {
+            let sampled = self.rounds == 0 && self.start_from_a_sample(tell);
+            self.measure();
             if sampled {
                 self.rounds += 1;
-                self.certify();
                 return Ended::Epoch;
             }
-            self.certify();
             // A path comes to its small λ in the end.
-            self.takes_all &= self.floor.is_some() || self.steepness() > 1.0 / NEAR_MAX;
+            let in_rows = self.look.is_some();
+            self.takes_all &= in_rows || self.floor.is_some() || self.steepness() > 1.0 / NEAR_MAX;
         } else if self.before.1 == f64::INFINITY {
             // Margins and gradient are at hand, from the λ before.
             self.before = (f64::INFINITY, self.violation());
@@ -343,8 +417,7 @@ impl Solver for Auto<'_> {
                 break;
             }
         }
-        self.refresh_margins();
-        self.certify();
+        self.measure();
         let Some(after) = &self.certificate else { return Ended::NotFinite };
         if !after.objective.is_finite() {
             return Ended::NotFinite;
@@ -385,8 +458,11 @@ impl Solver for Auto<'_> {
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
 
     fn leave(self: Box<Self>) -> Option<Carry> {
-        let Self { floor, reduced, point, margins, gradient, set, held, .. } = *self;
-        floor.map(|floor| Carry { floor, left: Some(Left { reduced, point, margins, gradient, set, held }) })
+        let Self { floor, reduced, point, margins, gradient, look, ends, set, held, .. } = *self;
+        let gradient = look.as_ref().map_or(gradient, |look| look.gradient.clone());
+        let ended = End { lambda: reduced.problem.lambda(), point, gradient };
+        let [before, _] = ends;
+        floor.map(|floor| Carry { floor, left: Some(Left { reduced, ended, before, margins, look, set, held }) })
     }
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -395,7 +471,7 @@ impl Solver for Auto<'_> {
         write_array(out, &[self.rounds, self.steps, u64::from(self.idle), flags[0], flags[1]])?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
-        // Margins and gradient could be computed anew, but not to the same bits.
+        // Margins and gradient could be computed anew, but not to the same bits. A look can.
         write_array(out, &self.margins)?;
         write_array(out, &self.gradient)?;
         write_array(out, &self.set.features)?;

@@ -1,5 +1,6 @@
 //! Proximal Newton steps on one output of the working set.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
@@ -7,12 +8,13 @@ use rayon::prelude::*;
 
 use super::descent::Descent;
 use super::quadratic::Quadratic;
-use super::search::search;
-use super::{Auto, FEW, WorkingSet};
+use super::search::{search, shifted};
+use super::{Auto, End, FEW, WorkingSet, stays_in_rows};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
-use crate::pass;
+use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, L1, Term};
+use crate::problem::Point;
 
 /// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
 const LARGEST_HESSIAN: usize = 1500;
@@ -35,6 +37,10 @@ const LIVELY: f64 = 0.7;
 const MOST_MISSING: usize = 48;
 /// How much further steps go that need no new Hessian.
 const FURTHER: f64 = 0.03;
+/// The share of the gap asked for at which a foreseen one is good enough.
+pub(super) const IN_SIGHT: f64 = 0.5;
+/// What a step missed at the λ before is scaled by at most this for the next.
+const LONGEST: f64 = 4.0;
 
 /// The Hessian of a step, and what it was made for.
 pub(super) struct Held {
@@ -45,13 +51,30 @@ pub(super) struct Held {
     holds: Vec<bool>,
     output: usize,
     damping: f64,
+    /// The λ whose optimum it was made at, about, where that is known.
+    near: Option<f64>,
 }
 
 impl Held {
     fn new(hessian: Huge<f64>, order: Vec<usize>, places: usize, output: usize, damping: f64) -> Self {
         let mut holds = vec![false; places];
         order.iter().for_each(|&at| holds[at] = true);
-        Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping }
+        Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping, near: None }
+    }
+
+    /// What it has of the places of the working set.
+    fn of(&self, all: &[f64]) -> Vec<f64> {
+        self.order.iter().map(|&at| all[at]).collect()
+    }
+
+    /// The minimum of the model around a place.
+    fn minimum(&mut self, Place { terms, x, u }: &Place, tolerance: f64) -> Vec<f64> {
+        let l1: Vec<f64> = self.order.iter().map(|&at| terms[at].l1).collect();
+        let (mut ordered, mut slopes) = (self.of(x), self.of(u));
+        self.quadratic.solve(&l1, &mut ordered, &mut slopes, tolerance);
+        let mut z = x.clone();
+        self.order.iter().zip(ordered).for_each(|(&at, value)| z[at] = value);
+        z
     }
 
     /// Goes with its features to a set that has more of them.
@@ -112,10 +135,45 @@ struct Place {
 }
 
 impl Place {
+    /// What the gap will be, about, if no other features have a say; `unit` is that of the margins, `size` that of F.
+    fn gap(&self, unit: f64, size: f64) -> f64 {
+        let Self { terms, x, u } = self;
+        let slope = |at: usize| u[at] - terms[at].l2 * x[at];
+        let room = |at: usize| if terms[at].l2 > 0.0 { f64::INFINITY } else { terms[at].l1 / slope(at).abs() };
+        let scale = (0..x.len()).filter(|&at| terms[at].l1 > 0.0).map(room).fold(1.0, f64::min);
+        let open = |at: usize| match terms[at] {
+            // Without a penalty: as the certificate has it for an intercept.
+            ElasticNet { l1: 0.0, l2: 0.0 } => slope(at).abs() * (2.0 * unit + x[at].abs()),
+            term if term.l2 > 0.0 => term.value(x[at]) + term.conjugate(slope(at)) + x[at] * slope(at),
+            term => term.value(x[at]) + scale * x[at] * slope(at),
+        };
+        // A dual point that has to be scaled loses by its square.
+        (1.0 - scale) * (1.0 - scale) * size + (0..x.len()).map(open).sum::<f64>()
+    }
+
     fn violation(&self) -> f64 {
         let of = |at: usize| L1 { l1: self.terms[at].l1 }.violation(self.x[at], self.u[at]);
         (0..self.x.len()).fold(0.0, |most: f64, at| most.max(of(at)))
     }
+}
+
+impl End {
+    /// The coordinates of some features there, and their slopes; the intercept, where one is to come last, is at its
+    /// optimum.
+    fn in_set(&self, features: &[u32], terms: &[ElasticNet], size: usize) -> (Vec<f64>, Vec<f64>) {
+        let of = |(&feature, term): (&u32, &ElasticNet)| {
+            let x = self.point.weights[feature as usize];
+            (x, self.gradient[feature as usize] + term.l2 * x)
+        };
+        let intercept = (size > features.len()).then(|| (self.point.intercept[0], 0.0));
+        features.iter().zip(terms).map(of).chain(intercept).unzip()
+    }
+}
+
+/// What a step has found out about where it led.
+enum Found {
+    Look(Look),
+    Margins(Vec<f64>),
 }
 
 impl Auto<'_> {
@@ -128,37 +186,65 @@ impl Auto<'_> {
         let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
         let serves = if problem.n_features() <= FEW { SERVES_FEW } else { SERVES };
         let (mut moved, mut objective, mut last) = (false, f64::NAN, f64::INFINITY);
+        let in_rows = stays_in_rows(&problem);
+        // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
+        let sees_all = in_rows || self.floor.is_some();
         for step in 0..steps {
-            let (slopes, curvatures) = self.rows(output);
-            // The first is where the certificate looked.
-            let place = self.place(output, &slopes, (step == 0 && outputs == 1).then_some(&self.gradient));
+            let columns_seen = (!in_rows).then(|| self.rows(output));
+            let place = match &columns_seen {
+                // The first is where the certificate looked.
+                Some((slopes, _)) if step > 0 || outputs > 1 => {
+                    self.place(output, set.slopes(&problem, slopes), slopes.iter().sum())
+                }
+                Some((slopes, _)) => self.place(output, self.slopes_of_set(), slopes.iter().sum()),
+                None => self.place(output, self.slopes_of_set(), self.seen().intercept_slope),
+            };
             let violation = place.violation();
             if violation > serves * last || self.careful {
                 self.held = None;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
-            if violation <= if self.held.is_some() { FURTHER * enough } else { enough } {
+            let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
+            let in_sight = self.goal.filter(|_| step > 0 && self.stretch == 1.0).map(|goal| {
+                let scale = f64::max(objective.abs(), problem.least_scale());
+                place.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale
+            });
+            if in_sight.unwrap_or(near) || near && !sees_all {
                 break;
             }
             last = violation;
 
             let tolerance = 0.01 * (enough / violation).min(1.0);
-            let z = self.minimum(&set, output, &place, &curvatures, tolerance);
+            let curvatures = columns_seen.as_ref().map(|(_, curvatures)| &curvatures[..]);
+            let begins = step == 0 && self.rounds == 1 && outputs == 1;
+            let z = self.minimum(&set, output, &place, curvatures, tolerance, begins);
             let Place { terms, x, u } = place;
             let mut expected = 0.0;
             let delta: Vec<f64> = z.iter().zip(&x).map(|(z, x)| z - x).collect();
             for at in (0..x.len()).filter(|&at| delta[at] != 0.0) {
                 expected += u[at] * delta[at] + terms[at].l1 * (z[at].abs() - x[at].abs());
             }
+            let penalty = |x: &[f64]| (0..features.len()).map(|at| terms[at].value(x[at])).sum::<f64>();
             if objective.is_nan() {
-                objective = self.objective(&self.margins, features, &x, &terms);
+                objective =
+                    penalty(&x) + if in_rows { self.seen().loss } else { pass::mean_loss(&problem, &self.margins) };
             }
             if expected >= 0.0 || expected.is_nan() {
                 break;
             }
-            let shift = self.shift(&set, output, &delta);
-            let value = |margins: &[f64], x: &[f64]| self.objective(margins, features, x, &terms);
-            let taken = search(objective, expected, (&x, &z), (&self.margins, &shift), value);
+            let taken = if in_rows {
+                search(objective, expected, (&x, &z), |_, x| {
+                    let intercept = vec![x.get(features.len()).copied().unwrap_or(0.0)];
+                    let look = pass::look(&problem, &Point { weights: x[..features.len()].to_vec(), intercept });
+                    (look.loss + penalty(x), Found::Look(look))
+                })
+            } else {
+                let shift = self.shift(&set, output, &delta);
+                search(objective, expected, (&x, &z), |size, x| {
+                    let margins = shifted(&self.margins, size, &shift);
+                    (pass::mean_loss(&problem, &margins) + penalty(x), Found::Margins(margins))
+                })
+            };
             let size = taken.as_ref().map_or(0.0, |step| step.size);
             self.steps += 1;
             let was_careful = std::mem::replace(&mut self.careful, size < SHORT && can_be_careful);
@@ -175,7 +261,11 @@ impl Auto<'_> {
                 break;
             };
             moved = true;
-            (objective, self.margins) = (step.objective, step.margins);
+            objective = step.objective;
+            match step.found {
+                Found::Look(look) => self.look = Some(look),
+                Found::Margins(margins) => self.margins = margins,
+            }
             for (at, &feature) in features.iter().enumerate() {
                 self.point.weights[feature as usize * outputs + output] = step.x[at];
             }
@@ -193,24 +283,51 @@ impl Auto<'_> {
         moved
     }
 
-    /// The coordinates of one output and the slopes there, out of the gradient where that is at hand; `slopes` are those
-    /// of the rows.
-    fn place(&self, output: usize, slopes: &[f64], gradient: Option<&Vec<f64>>) -> Place {
+    /// What the last look saw, where the rows are worked on.
+    fn seen(&self) -> &Look {
+        self.look.as_ref().expect("a round begins with a look")
+    }
+
+    /// The slopes of the working set, out of those of all features.
+    fn slopes_of_set(&self) -> Vec<f64> {
+        let gradient = self.gradient();
+        self.set.features.iter().map(|&feature| gradient[feature as usize]).collect()
+    }
+
+    /// wᵢℓ″/N of each row, where they are not known where the last look was.
+    fn curvatures<'b>(&self, known: Option<&'b [f64]>) -> Cow<'b, [f64]> {
+        if let Some(known) = known {
+            return known.into();
+        }
+        let (problem, look) = (self.problem(), self.seen());
+        let mut curvatures = look.curvatures.clone();
+        if self.careful {
+            let rows = curvatures.chunks_exact_mut(1).zip(look.margins.chunks_exact(1)).zip(problem.targets());
+            rows.for_each(|((curvature, margin), &target)| {
+                problem.loss().upper_curvature(margin, target, curvature);
+            });
+        }
+        let share = 1.0 / problem.n_rows() as f64;
+        for (row, curvature) in curvatures.iter_mut().enumerate() {
+            let weight = problem.row_weight(row);
+            *curvature = if weight == 0.0 { 0.0 } else { weight * share * *curvature };
+        }
+        curvatures.into()
+    }
+
+    /// The coordinates of one output and the slopes there: those of the set's features, and that of the intercept.
+    fn place(&self, output: usize, mut u: Vec<f64>, intercept_slope: f64) -> Place {
         let (problem, set) = (self.problem(), &self.set);
         let outputs = problem.outputs();
         let mut terms: Vec<ElasticNet> = set.features.iter().map(|&feature| self.term(feature as usize)).collect();
         let weight = |&feature: &u32| self.point.weights[feature as usize * outputs + output];
         let mut x: Vec<f64> = set.features.iter().map(weight).collect();
-        let mut u = match gradient {
-            Some(gradient) => set.features.iter().map(|&feature| gradient[feature as usize]).collect(),
-            None => set.slopes(problem, slopes),
-        };
         u.iter_mut().enumerate().for_each(|(at, u)| *u += terms[at].l2 * x[at]);
         // The intercept is one more coordinate, without penalty.
         if problem.has_intercept() {
             terms.push(ElasticNet { l1: 0.0, l2: 0.0 });
             x.push(self.point.intercept[output]);
-            u.push(slopes.iter().sum());
+            u.push(intercept_slope);
         }
         Place { terms, x, u }
     }
@@ -221,36 +338,58 @@ impl Auto<'_> {
         set: &WorkingSet,
         output: usize,
         place: &Place,
-        curvatures: &[f64],
+        curvatures: Option<&[f64]>,
         tolerance: f64,
+        begins: bool,
     ) -> Vec<f64> {
         let Place { terms, x, u } = place;
         let is_hollow = || HOLLOW * set.entries(self.problem()) < x.len() * x.len();
         if x.len() > LARGEST_HESSIAN || x.len() > SMALL_HESSIAN && is_hollow() {
             let columns = set.together(self.problem());
-            return Descent { columns, terms, curvatures, damping: self.damping }.solve(x, u, ROUGHER * tolerance);
+            let (curvatures, damping) = (&self.curvatures(curvatures)[..], self.damping);
+            return Descent { columns, terms, curvatures, damping }.solve(x, u, ROUGHER * tolerance);
         }
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
         let mut held = self.held.take().filter(|held| held.output == output && held.damping == self.damping);
         if let Some(known) = &mut held {
             let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && free(at)).collect();
-            if !missing.is_empty() && !self.extend(known, set, &missing, terms, curvatures) {
+            if !missing.is_empty() && !self.extend(known, set, &missing, terms, &self.curvatures(curvatures)) {
                 held = None;
             }
         }
         self.held = held;
         if self.held.is_none() {
             let order = set.order(self.problem(), free);
-            let hessian = self.hessian(set, &order, terms, curvatures);
-            self.held = Some(Held::new(hessian, order, x.len(), output, self.damping));
+            let hessian = self.hessian(set, &order, terms, &self.curvatures(curvatures));
+            let near = if begins { self.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
+            self.held = Some(Held { near, ..Held::new(hessian, order, x.len(), output, self.damping) });
         }
-        let Held { quadratic, order, .. } = self.held.as_mut().expect("made above");
-        let l1: Vec<f64> = order.iter().map(|&at| terms[at].l1).collect();
-        let (mut ordered, mut slope): (Vec<f64>, Vec<f64>) = order.iter().map(|&at| (x[at], u[at])).unzip();
-        quadratic.solve(&l1, &mut ordered, &mut slope, tolerance);
-        let mut z = x.clone();
-        order.iter().zip(ordered).for_each(|(&at, value)| z[at] = value);
-        z
+        let foreseen = if begins { self.foreseen(place) } else { None };
+        self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(place), tolerance)
+    }
+
+    /// The place where a fit starts, with slopes that make up for what the Hessian does not know.
+    ///
+    /// Where the Hessian changes steadily along a path, t = ln λ, one made at t_H misses a change of the slopes on the way
+    /// from t_a to t_b that is in proportion to (t_a + t_b)/2 − t_H. What it missed on the way to this start can be seen.
+    fn foreseen(&self, place: &Place) -> Option<Place> {
+        let ([Some(from), Some(before)], Some(held)) = (&self.ends, &self.held) else { return None };
+        let to = self.problem().lambda();
+        let (length, length_before) = ((to / from.lambda).ln(), (from.lambda / before.lambda).ln());
+        let near = held.near?;
+        let distance = |a: f64, b: f64| 0.5 * (a / near * (b / near)).ln();
+        let ratio = length / length_before * distance(from.lambda, to) / distance(before.lambda, from.lambda);
+        // The Hessian may be of the middle of the way before, which then tells nothing.
+        if !(ratio.abs() <= LONGEST && length * length_before > 0.0) {
+            return None;
+        }
+        let (x, slopes) = before.in_set(&self.set.features, &place.terms, place.x.len());
+        let step: Vec<f64> = held.order.iter().map(|&at| place.x[at] - x[at]).collect();
+        let mut u = place.u.clone();
+        for (&at, foretold) in held.order.iter().zip(held.quadratic.times(&step)) {
+            u[at] += ratio * (place.u[at] - slopes[at] - foretold);
+        }
+        Some(Place { terms: place.terms.clone(), x: place.x.clone(), u })
     }
 
     /// Takes some more places into a Hessian; false where another one had better be made.
@@ -356,20 +495,17 @@ impl Auto<'_> {
         });
         (slopes, curvatures)
     }
-
-    /// F with the coordinates of one output of the working set as given; what is constant there is left out.
-    fn objective(&self, margins: &[f64], features: &[u32], x: &[f64], terms: &[ElasticNet]) -> f64 {
-        let penalty: f64 = (0..features.len()).map(|at| terms[at].value(x[at])).sum();
-        pass::mean_loss(self.problem(), margins) + penalty
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auto::Carry;
     use crate::data::{Dataset, Matrix};
+    use crate::fit::{Ended, Run, Settings, Solver};
     use crate::loss::LossKind;
-    use crate::problem::{Problem, Terms};
+    use crate::observe::Control;
+    use crate::problem::{Lambda, Problem, Terms};
 
     #[test]
     fn a_hessian_that_grows_is_the_one_made_at_once() {
@@ -414,6 +550,70 @@ mod tests {
                 // Hessians are made of values in single precision.
                 assert!((grown - made).abs() <= 1e-6 * made.abs().max(1e-3), "{a}, {b}: {grown} and {made}");
             }
+        }
+    }
+
+    /// Some rows of a few features, and their fits at λ_max/2 and a tenth less each time, as on a path.
+    fn path(l2: f64, count: i32) -> (Vec<Problem>, Carry) {
+        let (n_rows, n_cols) = (400, 6);
+        let value =
+            |row: usize, column: usize| ((row * 7919 + column * 104_729 + row * column) % 1009) as f64 / 504.0 - 1.0;
+        let cells: Vec<f64> = (0..n_rows * n_cols).map(|at| value(at / n_cols, at % n_cols)).collect();
+        let signal = |row: usize| 3.0 * value(row, 0) - 2.0 * value(row, 1) + value(row, 2) + value(row * 31, 7);
+        let targets = (0..n_rows).map(|row| f64::from(signal(row) > 0.4)).collect();
+        let data = Dataset::new(Matrix::from_dense(n_rows, n_cols, &cells), targets);
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms { l2, ..Terms::default() }).unwrap();
+        let at = |step: i32| problem.clone().with_lambda(Lambda::OfMax(0.5 * 0.9f64.powi(step))).unwrap();
+        let problems: Vec<Problem> = (0..=count).map(at).collect();
+        let mut carry = Carry::new(problems[count as usize].lambda());
+        for problem in &problems[..count as usize] {
+            let mut auto = Auto::new(problem, None, Some(carry)).unwrap().aiming_at(1e-9);
+            while !auto.certificate.as_ref().is_some_and(|certificate| certificate.within(1e-9)) {
+                assert!(matches!(auto.epoch(&mut |_| Control::Continue), Ended::Epoch));
+            }
+            carry = Box::new(auto).leave().unwrap();
+        }
+        (problems, carry)
+    }
+
+    #[test]
+    fn a_step_knows_what_the_one_before_it_missed() {
+        for count in [2, 3, 4, 5] {
+            let (problems, carry) = path(0.0, count);
+            let problem = &problems[count as usize];
+            let fit = Run::new(problem, Settings { tolerance: 1e-11, ..Settings::default() }).fit().unwrap();
+            let mut auto = Auto::new(problem, None, Some(carry)).unwrap();
+            let place = auto.place(0, auto.slopes_of_set(), auto.seen().intercept_slope);
+            let foreseen = auto.foreseen(&place).expect("two fits have ended");
+            assert_eq!(foreseen.x, place.x);
+            let held = auto.held.as_mut().expect("their Hessian is held");
+            let distance = |z: Vec<f64>| z.iter().zip(&fit.point.weights).map(|(z, x)| (z - x).abs()).sum::<f64>();
+            let (blind, knowing) = (distance(held.minimum(&place, 1e-9)), distance(held.minimum(&foreseen, 1e-9)));
+            assert!(knowing < 0.35 * blind, "{knowing} and {blind} after {count} fits");
+        }
+        // One fit alone tells nothing.
+        let (problems, carry) = path(0.0, 1);
+        let auto = Auto::new(&problems[1], None, Some(carry)).unwrap();
+        assert!(auto.foreseen(&auto.place(0, auto.slopes_of_set(), 0.0)).is_none());
+    }
+
+    #[test]
+    fn the_gap_is_foreseen() {
+        for l2 in [0.0, 0.02] {
+            let (problems, carry) = path(l2, 2);
+            // Near an optimum, but not there.
+            let mut auto = Auto::new(&problems[1], None, Some(carry)).unwrap();
+            auto.point.weights.iter_mut().zip([1.0, -1.0].iter().cycle()).for_each(|(x, sign)| *x *= 1.0 + 1e-4 * sign);
+            auto.look = None;
+            auto.measure();
+            let certificate = auto.certificate.as_ref().unwrap();
+            let gap = certificate.gap.unwrap();
+            let place = auto.place(0, auto.slopes_of_set(), auto.seen().intercept_slope);
+            let foreseen = place.gap(problems[1].margin_unit(), certificate.objective);
+            assert!(
+                gap > 1e-6 * certificate.objective && (foreseen - gap).abs() < 0.25 * gap,
+                "{foreseen} and {gap}, λ₂ = {l2}"
+            );
         }
     }
 }

@@ -81,6 +81,15 @@ impl Quadratic {
         (self.size, self.hessian) = (size, hessian);
     }
 
+    /// H·step.
+    pub fn times(&self, step: &[f64]) -> Vec<f64> {
+        let mut product = vec![0.0; self.size];
+        for (at, &of) in step.iter().enumerate().filter(|(_, of)| **of != 0.0) {
+            add_multiple(&mut product, of, self.row(at));
+        }
+        product
+    }
+
     /// H.
     pub fn hessian(&self) -> &[f64] {
         &self.hessian

@@ -25,12 +25,14 @@ pub(super) struct Reduced {
 
 impl Reduced {
     /// Leaves out what cannot matter at `floor` or any larger λ, or at that of the problem. What has a weight at the start
-    /// stays. Where a floor says that more fits will follow, the data is turned into columns: for one fit that takes longer
-    /// than it saves.
+    /// stays. Where a floor says that more fits will follow, the data is turned into columns, unless features are few: for
+    /// one fit that takes longer than it saves.
     pub fn new(problem: &Problem, floor: Option<f64>, start: Option<&Point>) -> Self {
         let whole = || match floor {
-            Some(_) => Self { problem: Arc::new(problem.by_columns(None)), kept: None },
-            None => Self { problem: Arc::new(problem.clone()), kept: None },
+            Some(_) if !super::stays_in_rows(problem) => {
+                Self { problem: Arc::new(problem.by_columns(None)), kept: None }
+            }
+            _ => Self { problem: Arc::new(problem.clone()), kept: None },
         };
         let share = floor.unwrap_or(problem.lambda()) / problem.lambda();
         if problem.n_features() <= super::FEW || share.is_nan() {

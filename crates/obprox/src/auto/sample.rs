@@ -51,7 +51,7 @@ impl Auto<'_> {
         if !point.is_finite() {
             return false;
         }
-        (self.point, self.takes_all) = (point, sample.takes_all);
+        self.point = point;
         (self.stage, self.at_lambda) = (Stage::Identify, at_lambda);
         true
     }

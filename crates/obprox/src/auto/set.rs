@@ -13,7 +13,6 @@ use super::lists::RowLists;
 use super::{FEW, gram};
 use crate::data::Matrix;
 use crate::huge::Huge;
-use crate::pass;
 use crate::problem::Problem;
 
 /// A Hessian is made straight from the rows where its features have at least this share of their entries.
@@ -151,15 +150,10 @@ impl WorkingSet {
         })
     }
 
-    /// Whether its columns are best left in the rows.
-    fn stays_in_rows(&self, problem: &Problem) -> bool {
-        self.whole && problem.columns().is_none() && problem.n_features() <= FEW && problem.outputs() == 1
-    }
-
     /// The entries of its columns.
     pub fn entries(&self, problem: &Problem) -> usize {
-        if self.stays_in_rows(problem) {
-            return problem.matrix().nnz();
+        if self.whole {
+            return problem.columns().unwrap_or(problem.matrix()).nnz();
         }
         let columns = self.columns(problem);
         (0..self.features.len()).map(|place| columns.len(place)).sum()
@@ -167,9 +161,6 @@ impl WorkingSet {
 
     /// Σ sᵢ dᵢ over the rows, on its features.
     pub fn slopes(&self, problem: &Problem, of_rows: &[f64]) -> Vec<f64> {
-        if self.stays_in_rows(problem) {
-            return pass::sum_rows_times(problem.matrix(), of_rows);
-        }
         let columns = self.columns(problem);
         let slope = |place: usize| columns.dot(place, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
@@ -177,11 +168,6 @@ impl WorkingSet {
 
     /// Adds its columns times weights to margins: the output, the place, the weight of each.
     pub fn add_to(&self, problem: &Problem, weights: &[(usize, usize, f64)], margins: &mut [f64]) {
-        if self.stays_in_rows(problem) {
-            let mut all = vec![0.0; self.features.len()];
-            weights.iter().for_each(|&(_, place, weight)| all[place] = weight);
-            return pass::add_margins(problem.matrix(), &all, margins);
-        }
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 
