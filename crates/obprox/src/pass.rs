@@ -203,11 +203,13 @@ pub(crate) struct Look {
 
 /// All of it in one pass over rows of few columns: a block of rows is in the nearest caches when its margins have become
 /// slopes, which then pull at the columns. How many tasks there are depends on the number of rows alone, and so do the
-/// bits.
-pub(crate) fn look(problem: &Problem, point: &Point) -> Look {
+/// bits. The look may have the memory of another.
+pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Look {
     let (loss, n_rows) = (problem.loss(), problem.n_rows());
     let share = rows_a_task(n_rows);
-    let (mut margins, mut slopes, mut curvatures) = (vec![0.0; n_rows], vec![0.0; n_rows], vec![0.0; n_rows]);
+    let spare = spare.map(|look| (look.margins, look.slopes, look.curvatures));
+    let (mut margins, mut slopes, mut curvatures) =
+        spare.unwrap_or_else(|| (vec![0.0; n_rows], vec![0.0; n_rows], vec![0.0; n_rows]));
     let tasks = margins.par_chunks_mut(share).zip(slopes.par_chunks_mut(share)).zip(curvatures.par_chunks_mut(share));
     let parts = tasks.enumerate().map(|(task, ((margins, slopes), curvatures))| {
         let (mut totals, mut gradient) = ([0.0; 3], vec![0.0; problem.n_features()]);
@@ -216,17 +218,14 @@ pub(crate) fn look(problem: &Problem, point: &Point) -> Look {
             let first = task * share + block * BLOCK;
             let targets = &problem.targets()[first..first + margins.len()];
             with_rows!(problem.matrix(), |rows| {
-                for (at, margin) in margins.iter_mut().enumerate() {
-                    *margin = point.intercept[0] + rows.dot(first + at, &point.weights);
-                }
+                margins.fill(point.intercept[0]);
+                rows.dots(first..first + margins.len(), &point.weights, margins);
                 loss.expand(margins, targets, slopes, curvatures);
                 match problem.row_weights() {
                     None => {
                         let of = [loss.total(margins, targets), slopes.iter().sum(), curvatures.iter().sum()];
                         add_up(&mut totals, of);
-                        for (at, &slope) in slopes.iter().enumerate() {
-                            rows.add_all_to(first + at, slope, &mut gradient);
-                        }
+                        rows.add_rows(first..first + slopes.len(), slopes, &mut gradient);
                     }
                     Some(weights) => {
                         for (at, &weight) in weights[first..first + margins.len()].iter().enumerate() {
@@ -683,7 +682,7 @@ mod tests {
                 let data = Dataset::new(matrix.clone(), targets);
                 let terms = Terms { row_weights, ..Terms::default() };
                 let problem = Problem::new(data, loss.build(2), &terms).unwrap();
-                let look = look(&problem, &point);
+                let look = look(&problem, &point, None);
                 let near = |a: f64, b: f64| (a - b).abs() <= 1e-13 * (1.0 + b.abs());
                 let margins = margins(problem.matrix(), &point);
                 let row_gradients = row_gradients(&problem, &margins);
@@ -700,7 +699,8 @@ mod tests {
                 };
                 assert!(near(look.intercept_curvature, (0..n_rows).map(bend).sum()), "{loss:?}");
                 let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-                let again = on_one_thread.install(|| super::look(&problem, &point));
+                let other = super::look(&problem, &Point { intercept: vec![9.0], ..point.clone() }, None);
+                let again = on_one_thread.install(|| super::look(&problem, &point, Some(other)));
                 assert_eq!((again.loss.to_bits(), &again.gradient), (look.loss.to_bits(), &look.gradient), "{loss:?}");
             }
         }
@@ -711,7 +711,7 @@ mod tests {
         let data = Dataset::new(Matrix::from_dense(3, 1, &[1.0, -1.0, 1e300]), vec![1.0, 2.0, 3.0]);
         let terms = Terms { row_weights: Some(vec![1.0, 1.0, 0.0]), ..Terms::default() };
         let problem = Problem::new(data, LossKind::Poisson.build(2), &terms).unwrap();
-        let look = look(&problem, &Point { weights: vec![0.5], intercept: vec![0.0] });
+        let look = look(&problem, &Point { weights: vec![0.5], intercept: vec![0.0] }, None);
         assert!(look.margins[2] > 1e299 && look.loss.is_finite() && look.gradient[0].is_finite());
     }
 }

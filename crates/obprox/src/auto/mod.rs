@@ -109,6 +109,8 @@ pub(crate) struct Auto<'a> {
     gradient: Vec<f64>,
     /// Both and more, where the rows are worked on.
     look: Option<Look>,
+    /// One before it, whose memory the next may have.
+    spare: Option<Look>,
     /// On a path, where the last fits ended, the latest first.
     ends: [Option<End>; 2],
     certificate: Option<Certificate>,
@@ -174,6 +176,7 @@ impl<'a> Auto<'a> {
             margins,
             gradient,
             look,
+            spare: None,
             ends,
             set,
             held,
@@ -223,7 +226,7 @@ impl<'a> Auto<'a> {
                 let mut margins = vec![self.point.intercept[0]; problem.n_rows()];
                 pass::centre(&problem, &mut margins, &mut self.point.intercept);
             }
-            self.look = Some(pass::look(&problem, &self.point));
+            self.look = Some(pass::look(&problem, &self.point, None));
         } else {
             self.centre_where_it_matters();
         }
@@ -240,7 +243,7 @@ impl<'a> Auto<'a> {
         let allowed = self.goal.unwrap_or(0.0) * f64::max(look.loss, problem.least_scale());
         if 2.0 * problem.margin_unit() * look.intercept_slope.abs() > polish::IN_SIGHT * allowed {
             pass::centre(&problem, &mut look.margins, &mut self.point.intercept);
-            *look = pass::look(&problem, &self.point);
+            *look = pass::look(&problem, &self.point, self.spare.take());
         }
     }
 
@@ -300,8 +303,11 @@ impl<'a> Auto<'a> {
         let known = |feature: &u32| self.set.features.binary_search(feature).is_ok();
         if !wanted.iter().all(known) || self.set.features.len() > 2 * wanted.len().max(FEW / 4) {
             if self.floor.is_some() {
-                // It shall serve for some λ to come.
-                wanted = self.select(NEAR);
+                // It shall serve for some λ to come, if it can have a Hessian.
+                let more = self.select(NEAR);
+                if more.len() < polish::LARGEST_HESSIAN {
+                    wanted = more;
+                }
             }
             let new = wanted.iter().filter(|feature| !known(feature)).count();
             if new > 0 && new <= self.set.features.len() / FEW_NEW {

@@ -17,7 +17,7 @@ use crate::penalty::{ElasticNet, L1, Term};
 use crate::problem::Point;
 
 /// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
-const LARGEST_HESSIAN: usize = 1500;
+pub(super) const LARGEST_HESSIAN: usize = 1500;
 /// So is one of more than this many coordinates whose Hessian would have [`HOLLOW`] times as many entries as its columns.
 const SMALL_HESSIAN: usize = 256;
 const HOLLOW: usize = 64;
@@ -232,10 +232,12 @@ impl Auto<'_> {
             if expected >= 0.0 || expected.is_nan() {
                 break;
             }
+            let mut spare = self.spare.take();
             let taken = if in_rows {
                 search(objective, expected, (&x, &z), |_, x| {
                     let intercept = vec![x.get(features.len()).copied().unwrap_or(0.0)];
-                    let look = pass::look(&problem, &Point { weights: x[..features.len()].to_vec(), intercept });
+                    let point = Point { weights: x[..features.len()].to_vec(), intercept };
+                    let look = pass::look(&problem, &point, spare.take());
                     (look.loss + penalty(x), Found::Look(look))
                 })
             } else {
@@ -263,7 +265,7 @@ impl Auto<'_> {
             moved = true;
             objective = step.objective;
             match step.found {
-                Found::Look(look) => self.look = Some(look),
+                Found::Look(look) => self.spare = self.look.replace(look),
                 Found::Margins(margins) => self.margins = margins,
             }
             for (at, &feature) in features.iter().enumerate() {

@@ -34,7 +34,8 @@ impl Auto<'_> {
         let at_lambda = problem.lambda().max(NOISE * problem.lambda_max());
         let part = problem.on_rows(&rows).and_then(|part| part.with_lambda(Lambda::Value(at_lambda)));
         let Ok(part) = part else { return false };
-        let Ok(mut sample) = Auto::new(&part, None, None) else { return false };
+        let Ok(sample) = Auto::new(&part, None, None) else { return false };
+        let mut sample = sample.aiming_at(ROUGHLY);
         for _ in 0..ROUNDS {
             let mut stop = false;
             let ended = sample.epoch(&mut |progress| {

@@ -18,7 +18,7 @@ pub(super) fn search<T>(
     before: f64,
     expected: f64,
     (x, z): (&[f64], &[f64]),
-    look: impl Fn(f64, &[f64]) -> (f64, T),
+    mut look: impl FnMut(f64, &[f64]) -> (f64, T),
 ) -> Option<Step<T>> {
     let mut size = 1.0;
     for _ in 0..30 {

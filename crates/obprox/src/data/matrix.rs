@@ -87,6 +87,14 @@ pub trait Rows: Sync {
     fn for_each_in(&self, row: usize, columns: Range<usize>, visit: impl FnMut(usize, f64));
     /// A row times a vector, in several running sums: one would have to wait for itself at every entry.
     fn dot(&self, row: usize, with: &[f64]) -> f64;
+    /// Many rows in turn times a vector, each added to a number.
+    fn dots(&self, rows: Range<usize>, with: &[f64], to: &mut [f64]) {
+        rows.zip(to).for_each(|(row, to)| *to += self.dot(row, with));
+    }
+    /// Adds multiples of many rows in turn to numbers for all columns.
+    fn add_rows(&self, rows: Range<usize>, scales: &[f64], to: &mut [f64]) {
+        rows.zip(scales).for_each(|(row, &scale)| self.add_all_to(row, scale, to));
+    }
     /// Adds a multiple of a row to numbers for some columns.
     fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]);
     /// The same for all columns.
@@ -155,6 +163,12 @@ impl<V: Value> Csr<V> {
     fn span(&self, row: usize) -> Range<usize> {
         self.offsets[row] as usize..self.offsets[row + 1] as usize
     }
+
+    /// The entries of rows in turn.
+    #[inline]
+    fn spans(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        self.offsets[rows.start..=rows.end].windows(2).map(|ends| ends[0] as usize..ends[1] as usize)
+    }
 }
 
 impl<V: Value> Rows for Csr<V> {
@@ -209,6 +223,22 @@ impl<V: Value> Rows for Csr<V> {
         (sums[0] + sums[2])
             + (sums[1] + sums[3])
             + rest.map(|(&column, value)| value * with[column as usize]).sum::<f64>()
+    }
+
+    /// One sum a row: the end of a short row is hard to foresee, so there should be one loop to end, and the next rows are
+    /// under way while a sum waits for itself.
+    fn dots(&self, rows: Range<usize>, with: &[f64], to: &mut [f64]) {
+        for (span, to) in self.spans(rows).zip(to) {
+            let entries = self.indices[span.clone()].iter().zip(V::iter(&self.values, span));
+            *to += entries.map(|(&column, value)| value * with[column as usize]).sum::<f64>();
+        }
+    }
+
+    fn add_rows(&self, rows: Range<usize>, scales: &[f64], to: &mut [f64]) {
+        for (span, scale) in self.spans(rows).zip(scales) {
+            let entries = self.indices[span.clone()].iter().zip(V::iter(&self.values, span));
+            entries.for_each(|(&column, value)| to[column as usize] += value * scale);
+        }
     }
 
     #[inline]
