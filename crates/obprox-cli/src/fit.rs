@@ -12,7 +12,9 @@ use obprox_report::Report;
 
 use crate::destination::{Destination, check_directory};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, parse_solver, solver_names, whole};
+use crate::flags::{
+    DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, in_pool, parse_solver, solver_names, whole,
+};
 use crate::input::{self, shown};
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
@@ -113,6 +115,10 @@ impl Fit {
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
         interrupt::listen()?;
+        in_pool(|| self.work(&settings, out.as_ref(), threads))
+    }
+
+    fn work(&self, settings: &Settings, out: Option<&Destination>, threads: usize) -> Result<(), Failure> {
         for flag in self.method.unused(settings.method) {
             show::note(&format!("{flag} has no effect on the solver {}", settings.method.name()), self.quiet);
         }
@@ -130,23 +136,23 @@ impl Fit {
         let mut log = logged.then(|| Log::new(self.log.clone(), origin));
         let (fit, batch, search) = match self.nnz {
             Some(most) => {
-                let found = self.search(&problem, most, &settings)?;
+                let found = self.search(&problem, most, settings)?;
                 problem = problem.with_lambda(Lambda::Value(found.lambda))?;
                 if let Some(log) = &mut log {
-                    log.replay(&problem, &settings, &found.fit);
+                    log.replay(&problem, settings, &found.fit);
                 }
                 let search = format!("for at most {}, in {} fits", plural(most, "feature"), found.tried);
                 (found.fit, problem.n_rows(), Some(search))
             }
             None => {
-                let (fit, batch) = self.train(&problem, &settings, test.as_ref(), log.as_mut())?;
+                let (fit, batch) = self.train(&problem, settings, test.as_ref(), log.as_mut())?;
                 (fit, batch, None)
             }
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
         let mut written = Vec::new();
-        if let Some(out) = &out {
+        if let Some(out) = out {
             written.extend(self.save(&fit.model, out)?);
         }
         let measured: Option<Metrics> = match (&test, &self.test) {
@@ -164,12 +170,12 @@ impl Fit {
             let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
             show::note(&format!("interrupted: {kept}"), self.quiet);
         }
-        if !self.quiet && out != Some(Destination::Stdout) {
+        if !self.quiet && out != Some(&Destination::Stdout) {
             let names = (shown(&self.data), self.test.as_deref().map(shown));
             show::print(&show::fit(&Outcome {
                 data: &names.0,
                 problem: &problem,
-                settings: &settings,
+                settings,
                 batch,
                 fit: &fit,
                 search: search.as_deref(),

@@ -13,7 +13,7 @@ use obprox_report::charts::charts;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::{DataFlags, PathFlags, ProblemFlags, ReportFlags};
+use crate::flags::{DataFlags, PathFlags, ProblemFlags, ReportFlags, in_pool};
 use crate::input::{self, shown};
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
@@ -124,7 +124,10 @@ impl PathCommand {
         self.check_paths()?;
         let threads = self.reading.start_threads()?;
         interrupt::listen()?;
+        in_pool(|| self.work(out, threads))
+    }
 
+    fn work(&self, out: Option<(&Path, FileFormat)>, threads: usize) -> Result<(), Failure> {
         // ---- data --------------------------------------------------------------------------------------------
         let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
         let (problem, test) =

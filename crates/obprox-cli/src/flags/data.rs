@@ -91,6 +91,12 @@ pub fn start_threads(threads: Option<u16>) -> Result<usize, Failure> {
     Ok(rayon::current_num_threads())
 }
 
+/// Does some work on a thread of the pool. From any other thread each parallel pass would have to wake one of them and
+/// wait, which takes longer than many a pass itself.
+pub fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
