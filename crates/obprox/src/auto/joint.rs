@@ -87,10 +87,8 @@ impl Auto<'_> {
             }
             self.steps += 1;
             let before = value(&self.margins, &x);
-            let taken = search(before, expected, (&x, &z), |size, x| {
-                let margins = shifted(&self.margins, size, &shift);
-                (value(&margins, x), margins)
-            });
+            let taken =
+                search(before, expected, (&x, &z), |size, x| value(&shifted(&self.margins, size, &shift), x));
             let Some(step) = taken else {
                 self.damping = (self.damping * 100.0).min(1.0);
                 break;
@@ -101,7 +99,7 @@ impl Auto<'_> {
                     Err(k) => self.point.intercept[k] = value,
                 }
             }
-            self.margins = step.found;
+            self.margins = shifted(&self.margins, step.size, &shift);
             self.damping =
                 if step.size == 1.0 { (self.damping / 10.0).max(1e-10) } else { (self.damping * 4.0).min(1.0) };
             moved = true;

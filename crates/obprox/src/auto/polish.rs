@@ -14,7 +14,7 @@ use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
 use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, L1, Term};
-use crate::problem::Point;
+use crate::problem::{Point, Problem};
 
 /// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
 pub(super) const LARGEST_HESSIAN: usize = 1500;
@@ -170,12 +170,6 @@ impl End {
     }
 }
 
-/// What a step has found out about where it led.
-enum Found {
-    Look(Look),
-    Margins(Vec<f64>),
-}
-
 impl Auto<'_> {
     /// Steps until the violation has fallen enough; whether anything moved.
     pub(super) fn polish(&mut self, output: usize, steps: usize, enough: f64) -> bool {
@@ -232,21 +226,24 @@ impl Auto<'_> {
             if expected >= 0.0 || expected.is_nan() {
                 break;
             }
-            let mut spare = self.spare.take();
-            let taken = if in_rows {
-                search(objective, expected, (&x, &z), |_, x| {
-                    let intercept = vec![x.get(features.len()).copied().unwrap_or(0.0)];
-                    let point = Point { weights: x[..features.len()].to_vec(), intercept };
-                    let look = pass::look(&problem, &point, spare.take());
-                    (look.loss + penalty(x), Found::Look(look))
-                })
-            } else {
-                let shift = self.shift(&set, output, &delta);
-                search(objective, expected, (&x, &z), |size, x| {
-                    let margins = shifted(&self.margins, size, &shift);
-                    (pass::mean_loss(&problem, &margins) + penalty(x), Found::Margins(margins))
-                })
-            };
+            let (mut whole, mut shift) = (None, Vec::new());
+            if !in_rows {
+                shift = self.shift(&set, output, &delta);
+            }
+            let taken = search(objective, expected, (&x, &z), |size, x| {
+                if in_rows && size == 1.0 {
+                    let look = self.look_at(&problem, x);
+                    let loss = look.loss;
+                    whole = Some(look);
+                    return loss + penalty(x);
+                }
+                // What the whole step would do to the margins is known: any part of it costs no pass over the data.
+                if let (Some(look), []) = (&whole, &shift[..]) {
+                    shift = look.margins.iter().zip(&self.seen().margins).map(|(to, from)| to - from).collect();
+                }
+                let margins = if in_rows { &self.seen().margins } else { &self.margins };
+                pass::mean_loss(&problem, &shifted(margins, size, &shift)) + penalty(x)
+            });
             let size = taken.as_ref().map_or(0.0, |step| step.size);
             self.steps += 1;
             let was_careful = std::mem::replace(&mut self.careful, size < SHORT && can_be_careful);
@@ -264,9 +261,17 @@ impl Auto<'_> {
             };
             moved = true;
             objective = step.objective;
-            match step.found {
-                Found::Look(look) => self.spare = self.look.replace(look),
-                Found::Margins(margins) => self.margins = margins,
+            if in_rows {
+                let look = match whole {
+                    Some(look) if size == 1.0 => look,
+                    whole => {
+                        self.spare = whole;
+                        self.look_at(&problem, &step.x)
+                    }
+                };
+                self.spare = self.look.replace(look);
+            } else {
+                self.margins = shifted(&self.margins, size, &shift);
             }
             for (at, &feature) in features.iter().enumerate() {
                 self.point.weights[feature as usize * outputs + output] = step.x[at];
@@ -283,6 +288,13 @@ impl Auto<'_> {
             };
         }
         moved
+    }
+
+    /// Looks at a point given as the coordinates of the working set, which is all features.
+    fn look_at(&mut self, problem: &Problem, x: &[f64]) -> Look {
+        let (weights, intercept) = x.split_at(problem.n_features());
+        let intercept = vec![intercept.first().copied().unwrap_or(0.0)];
+        pass::look(problem, &Point { weights: weights.to_vec(), intercept }, self.spare.take())
     }
 
     /// What the last look saw, where the rows are worked on.
@@ -354,7 +366,8 @@ impl Auto<'_> {
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
         let mut held = self.held.take().filter(|held| held.output == output && held.damping == self.damping);
         if let Some(known) = &mut held {
-            let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && free(at)).collect();
+            let wanted = |at: usize| x[at] != 0.0 || u[at].abs() > terms[at].l1;
+            let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && wanted(at)).collect();
             if !missing.is_empty() && !self.extend(known, set, &missing, terms, &self.curvatures(curvatures)) {
                 held = None;
             }
@@ -507,7 +520,7 @@ mod tests {
     use crate::fit::{Ended, Run, Settings, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;
-    use crate::problem::{Lambda, Problem, Terms};
+    use crate::problem::{Lambda, Terms};
 
     #[test]
     fn a_hessian_that_grows_is_the_one_made_at_once() {
