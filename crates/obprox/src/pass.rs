@@ -4,7 +4,6 @@
 //! blocks; each thread of the gradient owns a range of columns and adds up the rows in their order.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -366,7 +365,7 @@ fn add_rows<R: Rows>(
             if whole {
                 rows.add_all_to(row, pull, sums);
             } else {
-                rows.for_each_in(row, columns.clone(), |column, value| sums[column - first] += value * pull);
+                rows.add_to(row, columns.clone(), pull, sums);
             }
         } else {
             let pulls = &gradients[row * outputs..(row + 1) * outputs];
@@ -540,14 +539,17 @@ fn alike(problem: &Problem, margins: &[f64]) -> Option<Alike> {
     if margins.chunks_exact(outputs).any(|row| row != first) {
         return None;
     }
-    let mut weights: BTreeMap<u64, f64> = BTreeMap::new();
-    for (row, target) in problem.targets().iter().enumerate() {
-        *weights.entry(target.to_bits()).or_default() += problem.row_weight(row);
-        if weights.len() > MOST {
-            return None;
+    let mut known: Vec<(f64, f64)> = Vec::new();
+    for (row, &target) in problem.targets().iter().enumerate() {
+        // Most often there are two.
+        match known.iter().position(|(other, _)| *other == target) {
+            Some(at) => known[at].1 += problem.row_weight(row),
+            None if known.len() == MOST => return None,
+            None => known.push((target, problem.row_weight(row))),
         }
     }
-    let (targets, weights): (Vec<f64>, Vec<f64>) = weights.into_iter().map(|(key, w)| (f64::from_bits(key), w)).unzip();
+    known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let (targets, weights): (Vec<f64>, Vec<f64>) = known.into_iter().unzip();
     Some(Alike { margins: first.repeat(targets.len()), targets, weights })
 }
 
@@ -585,7 +587,12 @@ pub(crate) struct AtZero {
     pub least_scale: f64,
     /// For each feature the most its slope can be at any point, where that is known and features are many.
     pub steepest: Option<Arc<[f32]>>,
+    /// The slopes there, if they came with that and take little memory.
+    pub slopes: Option<Arc<[f64]>>,
 }
+
+/// So many slopes are kept: with more of them memory is scarcer than a pass.
+const MOST_SLOPES: usize = 1 << 22;
 
 pub(crate) fn at_zero(problem: &Problem) -> AtZero {
     let outputs = problem.outputs();
@@ -611,8 +618,10 @@ pub(crate) fn at_zero(problem: &Problem) -> AtZero {
         Some(steepness) if with.is_some() => largest(&mut steepness.iter().map(|steepness| steepness.slope)),
         _ => largest(&mut gradient(problem, &row_gradients).into_iter()),
     };
+    let worth_keeping = steepness.as_ref().filter(|steepness| with.is_some() && steepness.len() <= MOST_SLOPES);
+    let slopes = worth_keeping.map(|steepness| steepness.iter().map(|steepness| steepness.slope).collect());
     let steepest = steepness.map(|steepness| steepness.iter().map(|steepness| steepness.most).collect());
-    AtZero { lambda_max, least_scale, steepest }
+    AtZero { lambda_max, least_scale, steepest, slopes }
 }
 
 /// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.
@@ -702,6 +711,32 @@ mod tests {
                 let other = super::look(&problem, &Point { intercept: vec![9.0], ..point.clone() }, None);
                 let again = on_one_thread.install(|| super::look(&problem, &point, Some(other)));
                 assert_eq!((again.loss.to_bits(), &again.gradient), (look.loss.to_bits(), &look.gradient), "{loss:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_slopes_at_zero_are_the_gradient_there() {
+        let (n_rows, n_cols) = (40, FEW_COLUMNS + 9);
+        let entries = |row: usize| (0..n_cols).filter(move |&column| (row + column * row / 3).is_multiple_of(7));
+        let rows: Vec<Vec<(u32, f64)>> =
+            (0..n_rows).map(|row| entries(row).map(|column| (column as u32, number(row, column))).collect()).collect();
+        let targets: Vec<f64> = (0..n_rows).map(|row| f64::from(row % 5 == 0)).collect();
+        for row_weights in [None, Some((0..n_rows).map(|row| (row % 3) as f64).collect())] {
+            let data = Dataset::new(Matrix::from_rows(n_cols, &rows), targets.clone());
+            let terms = Terms { row_weights, ..Terms::default() };
+            let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
+            let (mut margins, mut intercept) = (vec![0.0; n_rows], vec![0.0]);
+            centre(&problem, &mut margins, &mut intercept);
+            assert!(intercept[0] < -0.5);
+            let expected = gradient(&problem, &row_gradients(&problem, &margins));
+            let kept: Vec<u32> = (3..n_cols as u32).step_by(2).collect();
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-14;
+            assert!(problem.slopes_at_zero().unwrap().iter().zip(&expected).all(|(a, b)| near(*a, *b)));
+            for part in [problem.on_features(&kept), problem.by_columns(Some(&kept))] {
+                let slopes = part.slopes_at_zero().unwrap();
+                assert!(slopes.len() == kept.len());
+                assert!(slopes.iter().zip(&kept).all(|(slope, &at)| near(*slope, expected[at as usize])));
             }
         }
     }

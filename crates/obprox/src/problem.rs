@@ -83,6 +83,8 @@ pub struct Problem {
     least_scale: f64,
     /// For each feature the most its slope can be at any point, where that is known.
     steepest: Option<Arc<[f32]>>,
+    /// ∂f/∂x at x = 0 with b at its optimum, where it is worth keeping.
+    slopes_at_zero: Option<Arc<[f64]>>,
     /// The features that are worked on, one after the other, where they were taken out of the rows.
     columns: Option<Arc<Matrix>>,
     /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
@@ -117,7 +119,7 @@ impl Problem {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
             (matrix, Some(Arc::new(scaling)))
         } else {
-            (data.matrix, None)
+            (data.matrix.filled(), None)
         };
         let mut problem = Self {
             matrix: Arc::new(matrix),
@@ -133,6 +135,7 @@ impl Problem {
             lambda_max: 0.0,
             least_scale: 0.0,
             steepest: None,
+            slopes_at_zero: None,
             columns: None,
             left_out: 0,
         };
@@ -142,13 +145,19 @@ impl Problem {
 
     /// What x = 0 tells of the problem.
     fn look_at_zero(&mut self) {
-        let pass::AtZero { lambda_max, least_scale, steepest } = pass::at_zero(self);
-        (self.lambda_max, self.least_scale, self.steepest) = (lambda_max, least_scale, steepest);
+        let pass::AtZero { lambda_max, least_scale, steepest, slopes } = pass::at_zero(self);
+        (self.lambda_max, self.least_scale) = (lambda_max, least_scale);
+        (self.steepest, self.slopes_at_zero) = (steepest, slopes);
     }
 
     /// For each feature the largest |∂f/∂x_j| there can be at any point, where that is known and features are many.
     pub(crate) fn steepest(&self) -> Option<&[f32]> {
         self.steepest.as_deref()
+    }
+
+    /// ∂f/∂x at x = 0 with b at its optimum, where it was kept.
+    pub(crate) fn slopes_at_zero(&self) -> Option<&[f64]> {
+        self.slopes_at_zero.as_deref()
     }
 
     /// The same problem at another λ; the data is shared.
@@ -237,7 +246,9 @@ impl Problem {
 
     fn without_others(&self, features: &[u32]) -> Self {
         let left_out = self.n_features() - features.len();
-        Self { left_out, regularization: self.regularization.keep(features), steepest: None, ..self.clone() }
+        let slopes = self.slopes_at_zero().map(|slopes| features.iter().map(|&at| slopes[at as usize]).collect());
+        let regularization = self.regularization.keep(features);
+        Self { left_out, regularization, steepest: None, slopes_at_zero: slopes, ..self.clone() }
     }
 
     /// The features one after the other, where they were taken out of the rows.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::data::{Matrix, Rows};
+use crate::data::{Dense, Matrix, Rows, Value};
 use crate::wide::wide;
 
 /// Sums that are kept at a time, about: they shall stay in the caches.
@@ -134,7 +134,7 @@ const TALL: usize = 4;
 const WIDE: usize = 8;
 
 /// Of rows that are stored whole.
-fn of_dense<R: Rows + Sync>(rows: &R, features: &[u32], intercept: bool, curvatures: &[f64]) -> Vec<f64> {
+fn of_dense<V: Value>(rows: &Dense<V>, features: &[u32], intercept: bool, curvatures: &[f64]) -> Vec<f64> {
     let size = features.len() + usize::from(intercept);
     let width = size.max(1).next_multiple_of(WIDE);
     by_chunks(size, curvatures.len(), |chunks, sums| {
@@ -145,7 +145,7 @@ fn of_dense<R: Rows + Sync>(rows: &R, features: &[u32], intercept: bool, curvatu
             let len = chunk.len();
             let lines = plain.chunks_exact_mut(width).zip(scaled.chunks_exact_mut(width));
             for (row, (plain, scaled)) in chunk.zip(lines) {
-                copy_row(rows, row, features, plain);
+                rows.pick(row, features, plain);
                 if intercept {
                     plain[size - 1] = 1.0;
                 }
@@ -157,20 +157,6 @@ fn of_dense<R: Rows + Sync>(rows: &R, features: &[u32], intercept: bool, curvatu
             sums[line_start(place)..line_start(place + 1)].copy_from_slice(&square[place * width..][..=place]);
         }
     })
-}
-
-/// Some entries of a row that is stored whole.
-fn copy_row<R: Rows>(rows: &R, row: usize, features: &[u32], to: &mut [f64]) {
-    if features.len() == rows.n_cols() {
-        rows.for_each(row, |column, value| to[column] = value);
-        return;
-    }
-    let mut next = features.iter().zip(to).peekable();
-    rows.for_each(row, |column, value| {
-        if let Some((_, to)) = next.next_if(|(feature, _)| **feature as usize == column) {
-            *to = value;
-        }
-    });
 }
 
 wide! {

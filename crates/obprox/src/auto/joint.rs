@@ -87,8 +87,7 @@ impl Auto<'_> {
             }
             self.steps += 1;
             let before = value(&self.margins, &x);
-            let taken =
-                search(before, expected, (&x, &z), |size, x| value(&shifted(&self.margins, size, &shift), x));
+            let taken = search(before, expected, (&x, &z), |size, x| value(&shifted(&self.margins, size, &shift), x));
             let Some(step) = taken else {
                 self.damping = (self.damping * 100.0).min(1.0);
                 break;

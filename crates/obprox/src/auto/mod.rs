@@ -254,7 +254,13 @@ impl<'a> Auto<'a> {
             pass::centre(problem, &mut self.margins, &mut self.point.intercept);
         }
         let row_gradients = pass::row_gradients(problem, &self.margins);
-        pass::gradient_into(problem, &row_gradients, &mut self.gradient);
+        match problem.slopes_at_zero() {
+            // A run that starts at x = 0 need not look there again.
+            Some(slopes) if self.rounds == 0 && self.point.weights.iter().all(|&x| x == 0.0) => {
+                self.gradient = slopes.to_vec();
+            }
+            _ => pass::gradient_into(problem, &row_gradients, &mut self.gradient),
+        }
         let certificate = certify_at(problem, &self.point, &mut self.margins, row_gradients, &mut self.gradient);
         self.before = (certificate.objective, certificate.kkt);
         self.certificate = Some(certificate);

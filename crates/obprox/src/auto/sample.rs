@@ -18,7 +18,7 @@ const MOST_PART: usize = 4;
 /// λ on the sample is at least this share of λ_max.
 const NOISE: f64 = 0.03;
 /// The relative gap that will do there, and rounds before it has to do without.
-const ROUGHLY: f64 = 1e-2;
+const ROUGHLY: f64 = 0.1;
 const ROUNDS: usize = 8;
 
 impl Auto<'_> {

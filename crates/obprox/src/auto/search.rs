@@ -46,3 +46,35 @@ pub(super) fn search(
 pub(super) fn shifted(margins: &[f64], size: f64, shift: &[f64]) -> Vec<f64> {
     margins.iter().zip(shift).map(|(margin, shift)| margin + size * shift).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a search along (t − at)² from 0 to 1 ends, if that is promised to fall by as much as `expected`.
+    fn towards(at: f64, expected: f64) -> Option<Step> {
+        search(at * at, expected, (&[0.0, 3.0], &[1.0, 0.0]), |size, x| {
+            assert_eq!(x, if size == 1.0 { [1.0, 0.0] } else { [size, 3.0 - 3.0 * size] });
+            (size - at) * (size - at)
+        })
+    }
+
+    #[test]
+    fn the_longest_step_that_falls_enough_or_a_shorter_one_that_leads_lower() {
+        let whole = towards(0.9, -1.0).unwrap();
+        assert_eq!((whole.size, &whole.x[..]), (1.0, &[1.0, 0.0][..]));
+        // A whole step is taken though half of it would lead lower: at the end Newton knows better.
+        assert_eq!(towards(0.6, -1e-3).unwrap().size, 1.0);
+        // Half a step falls a little, a quarter more, an eighth of it less again.
+        let shorter = towards(0.26, -1.0).unwrap();
+        assert_eq!((shorter.size, shorter.objective), (0.25, (0.25 - 0.26) * (0.25 - 0.26)));
+        assert!(towards(-1.0, -1.0).is_none(), "it rises all the way");
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_step() {
+        assert!(search(1.0, -1.0, (&[0.0], &[1.0]), |_, _| f64::NAN).is_none());
+        let near = search(1.0, -1.0, (&[0.0], &[1.0]), |size, _| if size > 0.3 { f64::NAN } else { 1.0 - size });
+        assert_eq!(near.unwrap().size, 0.25);
+    }
+}

@@ -211,6 +211,9 @@ impl WorkingSet {
         let lists = self.lists.get_or_init(|| {
             // The rows have all features, under their own numbers, unless some were left out of the columns.
             let in_rows = problem.n_features() == problem.matrix().n_cols();
+            if in_rows && matches!(problem.matrix(), Matrix::Dense32(_) | Matrix::Dense64(_)) {
+                return None;
+            }
             if problem.n_features() <= FEW && in_rows {
                 let share = self.entries(problem) as f64 / problem.matrix().nnz().max(1) as f64;
                 if self.whole || share >= MOST_OF_THE_ROWS {

@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
+use rayon::prelude::*;
 
 use super::buffer::Buffer;
+use crate::huge::Huge;
 use crate::prefetch::prefetch_range;
 
 /// A type that a stored value can have.
@@ -293,6 +295,19 @@ impl<V: Value> Dense<V> {
     pub fn values(&self) -> &V::Array {
         &self.values
     }
+
+    /// Copies some entries of a row, whose columns rise.
+    pub(crate) fn pick(&self, row: usize, columns: &[u32], to: &mut [f64]) {
+        let start = row * self.n_cols;
+        if columns.len() == self.n_cols {
+            to.iter_mut().zip(V::iter(&self.values, start..start + self.n_cols)).for_each(|(to, value)| *to = value);
+            return;
+        }
+        for (to, &column) in to.iter_mut().zip(columns) {
+            let at = start + column as usize;
+            V::iter(&self.values, at..at + 1).for_each(|value| *to = value);
+        }
+    }
 }
 
 impl<V: Value> Rows for Dense<V> {
@@ -566,6 +581,32 @@ impl Matrix {
         self
     }
 
+    /// The same rows as dense ones where hardly an entry is left out: then indices cost more than they say. Where none is
+    /// left out the values are not even copied.
+    pub(crate) fn filled(self) -> Self {
+        const FULL: f64 = 0.9;
+        fn dense<V: Value<Array = Buffer<V>> + Pod + Send + Sync>(csr: &Csr<V>) -> Option<Dense<V>> {
+            let (n_rows, n_cols, entries) = (csr.n_rows(), csr.n_cols(), csr.indices.len());
+            let cells = n_rows.checked_mul(n_cols)?;
+            if entries == 0 || (entries as f64) < FULL * cells as f64 {
+                return None;
+            }
+            if entries == cells {
+                return Some(Dense::new(n_rows, n_cols, csr.values.clone()));
+            }
+            let mut values = Huge::<V>::zeros(cells);
+            values.par_chunks_mut(n_cols).enumerate().with_min_len(16).for_each(|(row, cells)| {
+                csr.span(row).for_each(|position| cells[csr.indices[position] as usize] = csr.values[position]);
+            });
+            Some(Dense::new(n_rows, n_cols, values.into()))
+        }
+        match self {
+            Self::Sparse32(csr) => dense(&csr).map_or(Self::Sparse32(csr), Self::Dense32),
+            Self::Sparse64(csr) => dense(&csr).map_or(Self::Sparse64(csr), Self::Dense64),
+            other => other,
+        }
+    }
+
     /// The same rows sparse or dense, whichever takes fewer bytes; ones stay ones.
     pub fn in_fewest_bytes(self) -> Self {
         fn dense_is_smaller<V>(n_rows: usize, n_cols: usize, nnz: usize) -> bool {
@@ -649,5 +690,32 @@ mod tests {
                 assert_eq!(to, expected, "{} row {row}", matrix.storage());
             }
         }
+    }
+
+    #[test]
+    fn rows_with_hardly_a_gap_become_dense_ones() {
+        let value = |row: usize, column: usize| ((row * 31 + column * 17) % 23) as f64 / 3.0 + 0.25;
+        let rows = |gaps: usize, of: &dyn Fn(f64) -> f64| -> Vec<Vec<(u32, f64)>> {
+            let kept = |row: usize, column: usize| row * 20 + column >= gaps;
+            let row = |row| (0..20).filter(move |&column| kept(row, column)).map(move |column| (column, row));
+            (0..10).map(|r| row(r).map(|(c, r)| (c as u32, of(value(r, c)))).collect()).collect()
+        };
+        for (gaps, dense) in [(0, true), (1, true), (20, true), (21, false), (200, false)] {
+            for single in [false, true] {
+                let of = |value: f64| if single { f64::from(value as f32) } else { value };
+                let sparse = Matrix::from_rows(20, &rows(gaps, &of));
+                let filled = sparse.clone().filled();
+                assert_eq!(filled.storage().starts_with("dense"), dense, "{gaps} gaps");
+                assert!(filled.storage().ends_with(sparse.storage()), "{gaps} gaps");
+                assert_eq!((filled.n_rows(), filled.n_cols()), (10, 20));
+                for row in 0..10 {
+                    let mut cells = [[0.0; 20]; 2];
+                    sparse.for_each(row, |column, value| cells[0][column] = value);
+                    filled.for_each(row, |column, value| cells[1][column] = value);
+                    assert_eq!(cells[0], cells[1]);
+                }
+            }
+        }
+        assert_eq!(Matrix::from_rows(0, &[vec![], vec![]]).filled().n_cols(), 0);
     }
 }
