@@ -149,7 +149,7 @@ fn weights_change_the_model() {
     let shop = Workshop::with_data();
     shop.write("rows.txt", (0..120).map(|row| format!("{}\n", 1 + row % 3)).collect::<String>());
     shop.write("features.txt", "0\n".to_owned() + &"1\n".repeat(11));
-    shop.ok("fit train.svm --lambda max --epochs 3 --out plain.json");
+    shop.ok("fit train.svm --lambda 0.5max --epochs 3 --out plain.json");
     let plain = shop.read("plain.json");
     for flags in [
         "--weights rows.txt",
@@ -158,7 +158,7 @@ fn weights_change_the_model() {
         "--standardize",
         "--no-intercept",
     ] {
-        shop.ok(&format!("fit train.svm --lambda max --epochs 3 --out model.json {flags}"));
+        shop.ok(&format!("fit train.svm --lambda 0.5max --epochs 3 --out model.json {flags}"));
         assert_ne!(shop.read("model.json"), plain, "{flags}");
     }
 }

@@ -11,6 +11,7 @@ use super::quadratic::Quadratic;
 use super::search::{search, shifted};
 use super::{Auto, End, FEW, WorkingSet, stays_in_rows};
 use crate::checkpoint::{read_array, read_exactly, write_array};
+use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, L1, Term};
@@ -28,6 +29,9 @@ const ROUGHER: f64 = 10.0;
 const SERVES: f64 = 0.5;
 /// The same with few features, whose Hessians cost less.
 const SERVES_FEW: f64 = 0.25;
+/// The same where a Hessian costs no more than a look at the rows: where it has at most so many entries a row.
+const SERVES_CHEAP: f64 = 0.02;
+const CHEAP: f64 = 3.0;
 /// After a step shorter than this the next is by the loss's upper curvature.
 const SHORT: f64 = 0.01;
 
@@ -178,7 +182,6 @@ impl Auto<'_> {
         let set = Arc::clone(&self.set);
         let features = &set.features[..];
         let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
-        let serves = if problem.n_features() <= FEW { SERVES_FEW } else { SERVES };
         let (mut moved, mut objective, mut last) = (false, f64::NAN, f64::INFINITY);
         let in_rows = stays_in_rows(&problem);
         // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
@@ -194,7 +197,7 @@ impl Auto<'_> {
                 None => self.place(output, self.slopes_of_set(), self.seen().intercept_slope),
             };
             let violation = place.violation();
-            if violation > serves * last || self.careful {
+            if violation > self.serves() * last || self.careful {
                 self.held = None;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
@@ -295,6 +298,20 @@ impl Auto<'_> {
         let (weights, intercept) = x.split_at(problem.n_features());
         let intercept = vec![intercept.first().copied().unwrap_or(0.0)];
         pass::look(problem, &Point { weights: weights.to_vec(), intercept }, self.spare.take())
+    }
+
+    /// The share of the violation that a step by the Hessian at hand may leave.
+    fn serves(&self) -> f64 {
+        let problem = self.problem();
+        if problem.n_features() > FEW {
+            return SERVES;
+        }
+        let filled = match problem.matrix() {
+            Matrix::Dense32(_) | Matrix::Dense64(_) => 1.0,
+            sparse => sparse.nnz() as f64 / (problem.n_rows() as f64 * problem.n_features() as f64),
+        };
+        let is_cheap = |held: &Held| filled * held.order.len() as f64 <= CHEAP;
+        if self.held.as_ref().is_some_and(is_cheap) { SERVES_CHEAP } else { SERVES_FEW }
     }
 
     /// What the last look saw, where the rows are worked on.
@@ -516,7 +533,7 @@ impl Auto<'_> {
 mod tests {
     use super::*;
     use crate::auto::Carry;
-    use crate::data::{Dataset, Matrix};
+    use crate::data::Dataset;
     use crate::fit::{Ended, Run, Settings, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;
