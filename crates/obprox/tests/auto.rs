@@ -168,17 +168,20 @@ fn nothing_is_chosen_from_lambda_max_on() {
 
 #[test]
 fn more_features_than_the_first_working_set_holds() {
-    for (at, loss) in LOSSES.into_iter().enumerate() {
-        let rng = &mut ChaCha8Rng::seed_from_u64(at as u64);
+    // The second are rows with hardly a gap.
+    for (at, (loss, filled)) in LOSSES.into_iter().flat_map(|loss| [(loss, 0.1), (loss, 0.97)]).enumerate() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(at as u64 / 2);
         let rows: Vec<Vec<f64>> = (0..30)
-            .map(|_| (0..700).map(|_| if rng.random_bool(0.1) { rng.random_range(-1.0..1.0) } else { 0.0 }).collect())
+            .map(|_| {
+                (0..700).map(|_| if rng.random_bool(filled) { rng.random_range(-1.0..1.0) } else { 0.0 }).collect()
+            })
             .collect();
         let labels = (0..30).map(|row| f64::from(row % 3)).collect::<Vec<_>>();
         let two = matches!(loss, LossKind::Logistic | LossKind::SquaredHinge);
         let labels = if two { labels.iter().map(|label| label.min(1.0)).collect() } else { labels };
         for fraction in [0.5, 0.05] {
             let case = Case::new(loss, rows.clone(), labels.clone(), Lambda::OfMax(fraction));
-            converges(&case, &format!("{loss:?} {fraction}"));
+            converges(&case, &format!("{loss:?} {fraction}, {filled} filled"));
         }
     }
 }
@@ -373,12 +376,14 @@ fn bits(fit: &Fit) -> Vec<u64> {
 
 #[test]
 fn threads_do_not_matter() {
-    for loss in LOSSES {
-        // More rows than a block has, so that there is something to share out, and enough for a sample of them.
+    // More rows than a block has, so that there is something to share out, and enough for a sample of them; more columns
+    // than a working set.
+    for (loss, (n_rows, n_cols)) in LOSSES.into_iter().flat_map(|loss| [(loss, (8500, 12)), (loss, (90, 700))]) {
         let rng = &mut ChaCha8Rng::seed_from_u64(5);
-        let rows: Vec<Vec<f64>> = (0..8500).map(|_| (0..12).map(|_| rng.random_range(-1.0..1.0)).collect()).collect();
+        let row = |_| (0..n_cols).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let rows: Vec<Vec<f64>> = (0..n_rows).map(row).collect();
         let labels =
-            (0..8500).map(|row| f64::from(rows[row][0] + rows[row][1] > rng.random_range(-1.0..1.0))).collect();
+            (0..n_rows).map(|row| f64::from(rows[row][0] + rows[row][1] > rng.random_range(-1.0..1.0))).collect();
         let problem = Case::new(loss, rows, labels, Lambda::OfMax(0.05)).problem();
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
