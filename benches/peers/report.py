@@ -48,6 +48,20 @@ def roughly(of, label, share):
     return min(fits, key=lambda line: line["seconds"])
 
 
+def paths_in_short(sets):
+    """How our paths stand to the fastest that are as exact as ours: every F within 10⁻⁶."""
+    ratios = []
+    for of in sets.values():
+        paths = [line for line in of if line.get("path") is True]
+        own = next((line["whole"] for line in paths if line["peer"] == "obprox"), None)
+        exact = [line["seconds"] for line in paths if line["peer"] != "obprox" and line["worst"] <= 1e-6]
+        if own:
+            ratios.append(own / min(exact) if exact else 0.0)
+    none = sum(ratio == 0.0 for ratio in ratios)
+    return (f"Against the fastest peer whose every F is within 10⁻⁶, the aim of a half is met on {sum(ratio <= 0.5 for ratio in ratios)} "
+            f"of {len(ratios)} sets, {none} of them for want of such a peer; no peer is ahead on {sum(ratio <= 1 for ratio in ratios)}.")
+
+
 def seconds(value):
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
@@ -117,6 +131,7 @@ def page(machine, sets):
                         f"| {own['whole'] / line['seconds']:.2f} |")
         if own and not paths:
             text.append(f"| {name} | {seconds(own['whole'])} | none finished | – | – | – |")
+    text += ["", paths_in_short(sets)]
     text += ["", "## Every measurement of the peers", "", "Excess is F − F*, relative to F*; times of warm fits.", "",
              "| data | λ | peer | tolerance | seconds | excess |", "|---|---|---|---|---|---|"]
     for name, of in sets.items():
