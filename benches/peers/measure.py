@@ -42,22 +42,26 @@ def main():
     arguments.add_argument("--obprox", required=True)
     arguments.add_argument("--data", required=True, type=pathlib.Path)
     arguments.add_argument("--only", help="names of data sets, separated by |")
+    arguments.add_argument("--peers", help="names of peers, separated by |: measures these alone, and keeps the rest")
     arguments.add_argument("--limit", type=float, default=20.0, help="seconds for one fit of a peer")
     arguments.add_argument("--path-limit", type=float, default=120.0, help="seconds for a path of a peer")
     given = arguments.parse_args()
     results = HERE / "results.jsonl"
     only = given.only.split("|") if given.only else [name for name, _, _ in SETS]
+    peers = given.peers.split("|") if given.peers else None
     kept = []
     if results.exists():
-        kept = [line for line in map(json.loads, results.open()) if line.get("data") not in only]
-        kept = [line for line in kept if "machine" not in line]
+        anew = lambda line: line.get("data") in only and (peers is None or line.get("peer") in peers)
+        kept = [line for line in map(json.loads, results.open()) if "machine" not in line and not anew(line)]
     with tempfile.TemporaryDirectory() as scratch, results.open("w") as out:
         bench = Bench(given, pathlib.Path(scratch), out)
         bench.write(machine=machine())
         for line in kept:
             bench.write(**line)
         for name, source, one in SETS:
-            if name in only:
+            if name in only and peers:
+                bench.measure_more(name, source, one, peers, [line for line in kept if line.get("data") == name])
+            elif name in only:
                 bench.measure(name, source, one)
     report.write(results, HERE.parent)
 
@@ -66,7 +70,7 @@ def machine():
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "unknown")
     from importlib.metadata import version
 
-    names = ["numpy", "scikit-learn", "liblinear-official", "skglm", "celer", "glum", "cyanure", "snapml", "adelie", "skein-glm"]
+    names = ["numpy", "scikit-learn", "liblinear-official", "skglm", "celer", "glum", "cyanure", "snapml", "adelie", "python-glmnet", "skein-glm"]
     return {
         "processor": model, "cores": os.cpu_count(), "python": platform.python_version(),
         "versions": {name: version(name) for name in names},
@@ -165,9 +169,23 @@ class Bench:
                 self.write(data=name, label=label, peer="obprox", tol=tol, whole=seconds, seconds=training, F=F,
                            excess=F - best, gap=end["gap"], status=end["status"])
                 print(f"{label:9} obprox tol {tol:g}: {seconds:.3f} s, excess {F - best:.1e}", flush=True)
-        path = self.path_obprox(name, text, X, y, lambda_max)
+        path, seconds = self.path_obprox(text, X, lambda_max)
+        self.write(data=name, peer="obprox", path=True, whole=seconds, tol=1e-6)
+        print(f"path: obprox {seconds:.2f} s", flush=True)
         arrays = self.store(X, y)
         for peer in PEERS:
+            self.measure_peer(name, peer, arrays, fits, path, 0.5 * lambda_max)
+
+    def measure_more(self, name, source, one, peers, known):
+        """Some peers on a data set of which the rest is known."""
+        print(f"== {name}", flush=True)
+        text, X, y, _ = self.prepare(name, source, one)
+        optima = [line for line in known if "best" in line]
+        fits = [{"lambda": line["lambda"], "label": line["label"], "best": line["best"]} for line in optima]
+        lambda_max = optima[0]["lambda_max"]
+        path, _ = self.path_obprox(text, X, lambda_max, times=1)
+        arrays = self.store(X, y)
+        for peer in peers:
             self.measure_peer(name, peer, arrays, fits, path, 0.5 * lambda_max)
 
     def lambda_max(self, text):
@@ -176,20 +194,18 @@ class Bench:
         self.run_obprox("fit", text, "--lambda", "0.9max", "--log", log, *extra)
         return json.loads(log.read_text().splitlines()[0])["lambda_max"]
 
-    def path_obprox(self, name, text, X, y, lambda_max):
-        """A path of 100 lambdas, whole process; and the optimum at each of them."""
+    def path_obprox(self, text, X, lambda_max, times=3):
+        """A path of 100 lambdas with the optimum at each of them, and how long the whole process took."""
         ratio = 1e-2 if X.shape[0] < X.shape[1] else 1e-3
         lambdas = [lambda_max * (1 - 1e-9) * ratio ** (at / 99) for at in range(100)]
         extra = ["--label", "first"] if text.suffix == ".csv" else []
         given = ["--at", ",".join(map(repr, lambdas))]
         table = self.scratch / "path.csv"
         command = ["path", text, *given, *extra]
-        seconds = min(self.run_obprox(*command, "--out", table) for _ in range(3))
+        seconds = min(self.run_obprox(*command, "--out", table) for _ in range(times))
         lines = [line.split(",") for line in table.read_text().splitlines()]
         best = [float(line[lines[0].index("F")]) for line in lines[1:]]
-        self.write(data=name, peer="obprox", path=True, whole=seconds, tol=1e-6)
-        print(f"path: obprox {seconds:.2f} s", flush=True)
-        return {"lambdas": lambdas, "best": best}
+        return {"lambdas": lambdas, "best": best}, seconds
 
     def objective(self, X, y, lam, model):
         w = np.zeros(X.shape[1])

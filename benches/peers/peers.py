@@ -214,6 +214,28 @@ class Adelie:
         return self.path([lam], tol)[-1]
 
 
+class Glmnet:
+    """glmnet, the Fortran of it; like adelie it is made for paths."""
+
+    tolerances = [1e-4, 1e-7, 1e-10]
+
+    def prepare(self, X, y):
+        self.X, self.y = column_major(X, y)
+
+    def path(self, lambdas, tol):
+        from glmnet import LogitNet
+
+        model = LogitNet(lambda_path=np.asarray(lambdas), standardize=False, n_splits=0, tol=tol, max_iter=10_000_000)
+        model.fit(self.X, self.y)
+        # It ends early where it thinks that enough is explained; what is missing counts as the last it gave.
+        coefs, intercepts = model.coef_path_[0], np.ravel(model.intercept_path_)
+        last = len(intercepts) - 1
+        return [(coefs[:, min(at, last)], float(intercepts[min(at, last)])) for at in range(len(lambdas))]
+
+    def fit(self, lam, tol):
+        return self.path([lam], tol)[-1]
+
+
 class Skein:
     most_columns = 60_000
     tolerances = [1e-4, 1e-6, 1e-8]
@@ -250,5 +272,6 @@ PEERS = {
     "Cyanure": Cyanure,
     "snapML": Snapml,
     "adelie": Adelie,
+    "glmnet": Glmnet,
     "skein-glm": Skein,
 }
