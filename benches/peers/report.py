@@ -69,7 +69,7 @@ def seconds(value):
 def page(machine, sets):
     text = ["# obprox and its peers, side by side", ""]
     text.append(
-        "Made by `benches/peers/run DATA_DIRECTORY --limit 2 --path-limit 20`; every number below is of one run of it. A peer has three "
+        "Made by `benches/peers/run DATA_DIRECTORY --limit 2 --path-limit 20`; every number below is of one run of it, unless said otherwise. A peer has three "
         "times the limit for a fit before it is ended. All solve the same problem on the "
         "same file: min (1/N) Σ log(1 + e^(−y(x·w+b))) + λ‖w‖₁, b free (Celer: without b, against its own optimum). Every F is "
         "computed anew in double precision from the weights that came out. Times are in seconds, the shortest of several.\n\n"
