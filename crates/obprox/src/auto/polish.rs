@@ -11,7 +11,6 @@ use super::quadratic::Quadratic;
 use super::search::{search, shifted};
 use super::{Auto, End, FEW, WorkingSet, stays_in_rows};
 use crate::checkpoint::{read_array, read_exactly, write_array};
-use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, L1, Term};
@@ -306,10 +305,8 @@ impl Auto<'_> {
         if problem.n_features() > FEW {
             return SERVES;
         }
-        let filled = match problem.matrix() {
-            Matrix::Dense32(_) | Matrix::Dense64(_) => 1.0,
-            sparse => sparse.nnz() as f64 / (problem.n_rows() as f64 * problem.n_features() as f64),
-        };
+        let (rows, cells) = (problem.matrix(), problem.n_rows() as f64 * problem.n_features() as f64);
+        let filled = if rows.is_dense() { 1.0 } else { rows.nnz() as f64 / cells };
         let is_cheap = |held: &Held| filled * held.order.len() as f64 <= CHEAP;
         if self.held.as_ref().is_some_and(is_cheap) { SERVES_CHEAP } else { SERVES_FEW }
     }
@@ -533,7 +530,7 @@ impl Auto<'_> {
 mod tests {
     use super::*;
     use crate::auto::Carry;
-    use crate::data::Dataset;
+    use crate::data::{Dataset, Matrix};
     use crate::fit::{Ended, Run, Settings, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;

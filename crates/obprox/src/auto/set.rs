@@ -211,7 +211,7 @@ impl WorkingSet {
         let lists = self.lists.get_or_init(|| {
             // The rows have all features, under their own numbers, unless some were left out of the columns.
             let in_rows = problem.n_features() == problem.matrix().n_cols();
-            if in_rows && matches!(problem.matrix(), Matrix::Dense32(_) | Matrix::Dense64(_)) {
+            if in_rows && problem.matrix().is_dense() {
                 return None;
             }
             if problem.n_features() <= FEW && in_rows {

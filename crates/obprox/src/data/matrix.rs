@@ -173,6 +173,21 @@ impl<V: Value> Csr<V> {
     }
 }
 
+impl<V: Value<Array = Buffer<V>> + Pod + Send + Sync> Csr<V> {
+    /// The same rows with their zeros; where there are none the values are not even copied.
+    fn to_dense(&self) -> Dense<V> {
+        let (n_rows, n_cols) = (self.n_rows(), self.n_cols());
+        if self.indices.len() == n_rows * n_cols {
+            return Dense::new(n_rows, n_cols, self.values.clone());
+        }
+        let mut values = Huge::<V>::zeros(n_rows * n_cols);
+        values.par_chunks_mut(n_cols).enumerate().with_min_len(16).for_each(|(row, cells)| {
+            self.span(row).for_each(|position| cells[self.indices[position] as usize] = self.values[position]);
+        });
+        Dense::new(n_rows, n_cols, values.into())
+    }
+}
+
 impl<V: Value> Rows for Csr<V> {
     fn n_rows(&self) -> usize {
         self.offsets.len() - 1
@@ -443,6 +458,11 @@ impl Matrix {
         }
     }
 
+    /// Whether zeros are stored too.
+    pub(crate) fn is_dense(&self) -> bool {
+        matches!(self, Self::Dense32(_) | Self::Dense64(_))
+    }
+
     /// Bytes that the arrays take.
     pub fn bytes(&self) -> usize {
         fn csr<V: Value>(csr: &Csr<V>, width: usize) -> usize {
@@ -581,24 +601,12 @@ impl Matrix {
         self
     }
 
-    /// The same rows as dense ones where hardly an entry is left out: then indices cost more than they say. Where none is
-    /// left out the values are not even copied.
+    /// The same rows as dense ones where hardly an entry is left out: then indices cost more than they say.
     pub(crate) fn filled(self) -> Self {
         const FULL: f64 = 0.9;
         fn dense<V: Value<Array = Buffer<V>> + Pod + Send + Sync>(csr: &Csr<V>) -> Option<Dense<V>> {
-            let (n_rows, n_cols, entries) = (csr.n_rows(), csr.n_cols(), csr.indices.len());
-            let cells = n_rows.checked_mul(n_cols)?;
-            if entries == 0 || (entries as f64) < FULL * cells as f64 {
-                return None;
-            }
-            if entries == cells {
-                return Some(Dense::new(n_rows, n_cols, csr.values.clone()));
-            }
-            let mut values = Huge::<V>::zeros(cells);
-            values.par_chunks_mut(n_cols).enumerate().with_min_len(16).for_each(|(row, cells)| {
-                csr.span(row).for_each(|position| cells[csr.indices[position] as usize] = csr.values[position]);
-            });
-            Some(Dense::new(n_rows, n_cols, values.into()))
+            let (cells, entries) = (csr.n_rows().checked_mul(csr.n_cols())?, csr.indices.len());
+            (entries > 0 && entries as f64 >= FULL * cells as f64).then(|| csr.to_dense())
         }
         match self {
             Self::Sparse32(csr) => dense(&csr).map_or(Self::Sparse32(csr), Self::Dense32),
@@ -614,18 +622,8 @@ impl Matrix {
             let size = size_of::<V>() as u128;
             cells * size <= nnz as u128 * (4 + size) + (n_rows as u128 + 1) * 8
         }
-        fn dense<V: Value<Array = Buffer<V>> + Pod + Default>(csr: &Csr<V>) -> Option<Dense<V>> {
-            let (n_rows, n_cols) = (csr.n_rows(), csr.n_cols());
-            if !dense_is_smaller::<V>(n_rows, n_cols, csr.indices.len()) {
-                return None;
-            }
-            let mut values = vec![V::default(); n_rows * n_cols];
-            for row in 0..n_rows {
-                for position in csr.span(row) {
-                    values[row * n_cols + csr.indices[position] as usize] = csr.values[position];
-                }
-            }
-            Some(Dense::new(n_rows, n_cols, values.into()))
+        fn dense<V: Value<Array = Buffer<V>> + Pod + Send + Sync>(csr: &Csr<V>) -> Option<Dense<V>> {
+            dense_is_smaller::<V>(csr.n_rows(), csr.n_cols(), csr.indices.len()).then(|| csr.to_dense())
         }
         fn sparse_if_smaller<V: Value<Array = Buffer<V>> + Pod + Into<f64>>(dense: &Dense<V>) -> Option<Matrix> {
             let values = dense.values.iter().map(|&value| value.into()).filter(|&value| value != 0.0);
