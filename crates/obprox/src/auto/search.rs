@@ -10,6 +10,10 @@ pub(super) struct Step {
     pub objective: f64,
 }
 
+/// The share of what the model `expected` by which F falls after a whole step that is not looked at further; a model that
+/// is right falls by half of it.
+const FALLS_AS_FORESEEN: f64 = 0.3;
+
 /// Of the steps 1, ½, ¼, … from x towards z the longest by which F falls enough of what the model `expected`, or a shorter
 /// one that leads lower; `value` gives F after such a share of the way.
 pub(super) fn search(
@@ -33,7 +37,7 @@ pub(super) fn search(
         let rounding = if size == 1.0 { 32.0 * f64::EPSILON * before.abs() } else { 0.0 };
         if after <= before + 1e-4 * size * expected + rounding {
             best = Some(Step { size, x: trial, objective: after });
-            if size == 1.0 {
+            if size == 1.0 && after <= before + FALLS_AS_FORESEEN * expected + rounding {
                 break;
             }
         }
@@ -76,5 +80,14 @@ mod tests {
         assert!(search(1.0, -1.0, (&[0.0], &[1.0]), |_, _| f64::NAN).is_none());
         let near = search(1.0, -1.0, (&[0.0], &[1.0]), |size, _| if size > 0.3 { f64::NAN } else { 1.0 - size });
         assert_eq!(near.unwrap().size, 0.25);
+    }
+
+    #[test]
+    fn a_whole_step_that_disappoints_is_shortened_where_that_leads_lower() {
+        // To 1 it falls by 0.1, to ½ by 0.3.
+        let size = |expected: f64| towards(0.55, expected).unwrap().size;
+        assert_eq!((size(-0.2), size(-1.0)), (1.0, 0.5));
+        // Lower at 1 than at ½, however little that is of what was foreseen.
+        assert_eq!(towards(0.8, -10.0).unwrap().size, 1.0);
     }
 }
