@@ -1,7 +1,7 @@
 //! Σ hᵢ dᵢdᵢᵀ of few features, straight from the rows.
 //!
 //! The rows are dealt to a few tasks, each with sums of its own: the lower triangle, line after line. How many there are
-//! depends on the number of features alone, so the bits do not depend on the number of threads.
+//! depends on the numbers of features and rows alone, so the bits do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ fn by_chunks(
     n_rows: usize,
     add: impl Fn(&mut dyn Iterator<Item = Range<usize>>, &mut [f64]) + Sync,
 ) -> Vec<f64> {
-    let tasks = (AT_A_TIME / (size * size).max(1)).clamp(2, 16);
+    let tasks = (AT_A_TIME / (size * size).max(1)).clamp(2, 16).min(n_rows.div_ceil(CHUNK)).max(1);
     let part = |task: usize| {
         let mut sums = vec![0.0; line_start(size)];
         let starts = (task * CHUNK..n_rows).step_by(tasks * CHUNK);
@@ -43,7 +43,7 @@ fn by_chunks(
         sums
     };
     let mut parts = (0..tasks).into_par_iter().map(part).collect::<Vec<_>>().into_iter();
-    let mut sums = parts.next().expect("there are two at least");
+    let mut sums = parts.next().expect("there is one at least");
     for part in parts {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }

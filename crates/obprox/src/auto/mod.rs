@@ -365,7 +365,9 @@ impl<'a> Auto<'a> {
             (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
         let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
         let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
-        let room = chosen.len().max((self.problem().n_features() / 8).clamp(16, 128));
+        // As many again, or a few more than that at first; hardly ever are more features wanted than there are rows.
+        let at_first = (self.problem().n_features() / 8).min(self.problem().n_rows()).clamp(16, 128);
+        let room = chosen.len().max(at_first);
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             violators.truncate(room);
