@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::descent::Descent;
-use super::quadratic::Quadratic;
+use super::quadratic::{LARGE, Quadratic};
 use super::search::{search, shifted};
 use super::{Auto, End, FEW, WorkingSet, stays_in_rows};
 use crate::checkpoint::{read_array, read_exactly, write_array};
@@ -21,7 +21,11 @@ pub(super) const LARGEST_HESSIAN: usize = 1500;
 /// So is one of more than this many coordinates whose Hessian would have [`HOLLOW`] times as many entries as its columns.
 const SMALL_HESSIAN: usize = 256;
 const HOLLOW: usize = 64;
-/// Along columns each digit of the model's minimum costs as much as the one before.
+/// What a model's minimum may violate of what violates before, relative to what the round is to leave of it: the minimum of
+/// a large one takes longer than the step that it spares, that of a small one does not.
+const ROUGHLY: f64 = 0.03;
+const CLOSELY: f64 = 0.01;
+/// Along columns each digit of the model's minimum costs as much as the one before: on the way it is rougher still.
 const ROUGHER: f64 = 10.0;
 /// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
 /// many steps.
@@ -33,6 +37,8 @@ const SERVES_CHEAP: f64 = 0.02;
 const CHEAP: f64 = 3.0;
 /// After a step shorter than this the next is by the loss's upper curvature.
 const SHORT: f64 = 0.01;
+/// Dampings up to this one are all alike.
+const NO_DAMPING: f64 = 1e-6;
 
 /// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
 const LIVELY: f64 = 0.7;
@@ -65,6 +71,11 @@ impl Held {
         Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping, near: None }
     }
 
+    /// Whether it is damped by so much, or by a like amount that makes no difference.
+    fn is_damped_by(&self, damping: f64) -> bool {
+        self.damping == damping || self.damping.max(damping) <= NO_DAMPING
+    }
+
     /// What it has of the places of the working set.
     fn of(&self, all: &[f64]) -> Vec<f64> {
         self.order.iter().map(|&at| all[at]).collect()
@@ -78,6 +89,18 @@ impl Held {
         let mut z = x.clone();
         self.order.iter().zip(ordered).for_each(|(&at, value)| z[at] = value);
         z
+    }
+
+    /// A place after the intercept, the coordinate behind the features, has gone to its optimum by this Hessian.
+    fn centred(&self, place: &Place, features: usize) -> Place {
+        let Place { terms, mut x, mut u } = place.clone();
+        if let Some(at) = self.order.iter().position(|&at| at == features) {
+            let line = self.quadratic.row(at);
+            let delta = -u[features] / line[at];
+            x[features] += delta;
+            self.order.iter().zip(line).for_each(|(&at, h)| u[at] += h * delta);
+        }
+        Place { terms, x, u }
     }
 
     /// Goes with its features to a set that has more of them.
@@ -130,6 +153,7 @@ pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>
 }
 
 /// One output of the working set: its coordinates, the intercept last where there is one.
+#[derive(Clone)]
 struct Place {
     terms: Vec<ElasticNet>,
     x: Vec<f64>,
@@ -182,7 +206,7 @@ impl Auto<'_> {
         let features = &set.features[..];
         let can_be_careful = outputs == 1 && problem.loss().upper_curvature(&[0.0], problem.targets()[0], &mut [0.0]);
         let (mut moved, mut objective, mut last) = (false, f64::NAN, f64::INFINITY);
-        let in_rows = stays_in_rows(&problem);
+        let (in_rows, is_large) = (stays_in_rows(&problem), features.len() >= LARGE);
         // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
         let sees_all = in_rows || self.floor.is_some();
         for step in 0..steps {
@@ -196,24 +220,27 @@ impl Auto<'_> {
                 None => self.place(output, self.slopes_of_set(), self.seen().intercept_slope),
             };
             let violation = place.violation();
+            let in_sight = self.goal.filter(|_| step > 0 && self.stretch == 1.0).map(|goal| {
+                let scale = f64::max(objective.abs(), problem.least_scale());
+                let is_small = |place: &Place| place.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale;
+                // The proof has the intercept at its optimum.
+                is_small(&place)
+                    || self.held.as_ref().is_some_and(|held| is_small(&held.centred(&place, features.len())))
+            });
             if violation > self.serves() * last || self.careful {
                 self.held = None;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
             let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
-            let in_sight = self.goal.filter(|_| step > 0 && self.stretch == 1.0).map(|goal| {
-                let scale = f64::max(objective.abs(), problem.least_scale());
-                place.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale
-            });
             if in_sight.unwrap_or(near) || near && !sees_all {
                 break;
             }
             last = violation;
 
-            let tolerance = 0.01 * (enough / violation).min(1.0);
+            let share = (enough / violation).min(1.0);
             let curvatures = columns_seen.as_ref().map(|(_, curvatures)| &curvatures[..]);
             let begins = step == 0 && self.rounds == 1 && outputs == 1;
-            let z = self.minimum(&set, output, &place, curvatures, tolerance, begins);
+            let z = self.minimum(&set, output, &place, curvatures, share, begins);
             let Place { terms, x, u } = place;
             let mut expected = 0.0;
             let delta: Vec<f64> = z.iter().zip(&x).map(|(z, x)| z - x).collect();
@@ -280,6 +307,10 @@ impl Auto<'_> {
             }
             if problem.has_intercept() {
                 self.point.intercept[output] = step.x[features.len()];
+                if !in_rows && outputs == 1 && is_large {
+                    // It costs little beside a step, and what it is off by would hide how near the others are.
+                    pass::centre(&problem, &mut self.margins, &mut self.point.intercept);
+                }
             }
             // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
             // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
@@ -360,14 +391,14 @@ impl Auto<'_> {
         Place { terms, x, u }
     }
 
-    /// A point near the minimum of the model around a place.
+    /// A point near the minimum of the model around a place; `share` is what may be left of the violation there.
     fn minimum(
         &mut self,
         set: &WorkingSet,
         output: usize,
         place: &Place,
         curvatures: Option<&[f64]>,
-        tolerance: f64,
+        share: f64,
         begins: bool,
     ) -> Vec<f64> {
         let Place { terms, x, u } = place;
@@ -375,10 +406,11 @@ impl Auto<'_> {
         if x.len() > LARGEST_HESSIAN || x.len() > SMALL_HESSIAN && is_hollow() {
             let columns = set.together(self.problem());
             let (curvatures, damping) = (&self.curvatures(curvatures)[..], self.damping);
-            return Descent { columns, terms, curvatures, damping }.solve(x, u, ROUGHER * tolerance);
+            let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
+            return Descent { columns, terms, curvatures, damping }.solve(x, u, tolerance);
         }
         let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
-        let mut held = self.held.take().filter(|held| held.output == output && held.damping == self.damping);
+        let mut held = self.held.take().filter(|held| held.output == output && held.is_damped_by(self.damping));
         if let Some(known) = &mut held {
             let wanted = |at: usize| x[at] != 0.0 || u[at].abs() > terms[at].l1;
             let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && wanted(at)).collect();
@@ -393,6 +425,7 @@ impl Auto<'_> {
             let near = if begins { self.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
             self.held = Some(Held { near, ..Held::new(hessian, order, x.len(), output, self.damping) });
         }
+        let tolerance = share * if set.features.len() >= LARGE { ROUGHLY } else { CLOSELY };
         let foreseen = if begins { self.foreseen(place) } else { None };
         self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(place), tolerance)
     }
@@ -644,5 +677,27 @@ mod tests {
                 "{foreseen} and {gap}, λ₂ = {l2}"
             );
         }
+    }
+
+    #[test]
+    fn it_is_foreseen_what_the_intercept_at_its_optimum_will_do() {
+        let (problems, carry) = path(0.0, 3);
+        let mut auto = Auto::new(&problems[2], None, Some(carry)).unwrap();
+        auto.point.intercept[0] += 1e-3;
+        auto.look = None;
+        auto.measure();
+        let features = auto.set.features.len();
+        let place = |auto: &Auto| auto.place(0, auto.slopes_of_set(), auto.seen().intercept_slope);
+        let off = place(&auto);
+        let foreseen = auto.held.as_ref().expect("a Hessian is held").centred(&off, features);
+        auto.goal = Some(1e-12);
+        auto.measure();
+        let centred = place(&auto);
+        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>();
+        assert!(distance(&off.u, &centred.u) > 1e-5 && (off.x[features] - centred.x[features]).abs() > 1e-4);
+        // The Hessian is that of the λ before.
+        assert!(distance(&foreseen.u, &centred.u) < 0.2 * distance(&off.u, &centred.u));
+        assert!(distance(&foreseen.x, &centred.x) < 0.2 * distance(&off.x, &centred.x));
+        assert_eq!(foreseen.x[..features], off.x[..features]);
     }
 }

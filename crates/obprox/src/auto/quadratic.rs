@@ -22,12 +22,17 @@ pub(super) struct Quadratic {
     factor: Option<(Vec<usize>, Cholesky)>,
 }
 
-/// Sweeps of coordinate descent between two solves on the face.
-const SWEEPS: usize = 12;
+/// Coordinate descent goes on for as long as this many sweeps of all coordinates would take.
+const FEWEST_SWEEPS: usize = 12;
+/// Of p coordinates a factor takes as long as p²/40 moves of one: it has all it needs in the cache, a move has not.
+const MOVES_OF_A_FACTOR: usize = 40;
+/// To look at a coordinate takes so many times less than to move it.
+const LOOKS_OF_A_MOVE: usize = 16;
 /// Faces tried before the point found so far has to do.
 const FACES: usize = 40;
-/// From so many coordinates on a factor costs more than some conjugate steps guided by another.
-const LARGE_FACE: usize = 256;
+/// From so many coordinates on a factor costs more than some conjugate steps guided by another, and sweeps of them all
+/// more than a look at which to move.
+pub(super) const LARGE: usize = 256;
 /// A face is nearly another where they differ in at most this part of their coordinates.
 const FEW_OF_A_FACE: usize = 16;
 /// Guided steps before a new factor is made.
@@ -50,18 +55,33 @@ impl Quadratic {
     /// violation is at most `tolerance` times the largest there was, each over the root of its curvature: so the unit
     /// of a column does not matter.
     pub fn solve(&mut self, l1: &[f64], z: &mut [f64], u: &mut [f64], tolerance: f64) {
-        let mut largest = 0.0f64;
+        let mut largest = (0..self.size).map(|at| self.violation(at, l1, z, u)).fold(0.0, f64::max);
+        // A step by a factor that is at hand costs less than two sweeps do, and leaves them little to find.
+        let mut goes_on = self.is_at_hand(&Face::of(z, |at| l1[at]).places);
         for _ in 0..FACES {
-            for _ in 0..SWEEPS {
-                let worst = self.sweep(l1, z, u);
-                largest = largest.max(worst);
-                if worst <= tolerance * largest {
-                    return;
-                }
-            }
             // Each turn drops a coordinate at least, so this ends.
-            while self.solve_on_face(l1, z, u, 0.5 * tolerance * largest) {}
+            while goes_on && self.solve_on_face(l1, z, u, 0.5 * tolerance * largest) {}
+            if self.descend(l1, z, u, tolerance, &mut largest) {
+                return;
+            }
+            goes_on = true;
         }
+    }
+
+    /// Coordinate descent, for as long as it costs less than a factor would; whether it is done.
+    fn descend(&self, l1: &[f64], z: &mut [f64], u: &mut [f64], tolerance: f64, largest: &mut f64) -> bool {
+        let most = self.size * (self.size / MOVES_OF_A_FACTOR).max(FEWEST_SWEEPS);
+        let mut moves = 0;
+        while moves < most {
+            // Of many coordinates those that are good enough are left alone; a few are put right as they come.
+            let enough = if self.size < LARGE { 0.0 } else { tolerance * *largest };
+            let worst = self.sweep(l1, z, u, enough, &mut moves);
+            *largest = largest.max(worst);
+            if worst <= tolerance * *largest {
+                return true;
+            }
+        }
+        false
     }
 
     /// Takes in some more coordinates, which come last: their lines of H, each over all coordinates.
@@ -107,25 +127,35 @@ impl Quadratic {
         }
     }
 
-    fn row(&self, at: usize) -> &[f64] {
+    /// A line of H.
+    pub fn row(&self, at: usize) -> &[f64] {
         &self.hessian[at * self.size..(at + 1) * self.size]
     }
 
-    /// One round of coordinate descent; returns the largest violation it met, over the root of the curvature.
-    fn sweep(&self, l1: &[f64], z: &mut [f64], u: &mut [f64]) -> f64 {
+    /// How much a coordinate violates its condition, over the root of the curvature.
+    fn violation(&self, at: usize, l1: &[f64], z: &[f64], u: &[f64]) -> f64 {
+        let (curvature, l1) = (self.curvature(at), l1[at]);
+        let violation = if z[at] == 0.0 { shrink(u[at], l1).abs() } else { (u[at] + l1.copysign(z[at])).abs() };
+        if violation == 0.0 || curvature <= 0.0 { 0.0 } else { violation / curvature.sqrt() }
+    }
+
+    /// One round of coordinate descent over what violates by more than enough; returns the largest violation it met.
+    fn sweep(&self, l1: &[f64], z: &mut [f64], u: &mut [f64], enough: f64, moves: &mut usize) -> f64 {
         let mut worst = 0.0f64;
+        *moves += self.size.div_ceil(LOOKS_OF_A_MOVE);
         for at in 0..self.size {
-            let (curvature, l1) = (self.curvature(at), l1[at]);
-            let violation = if z[at] == 0.0 { shrink(u[at], l1).abs() } else { (u[at] + l1.copysign(z[at])).abs() };
-            if violation == 0.0 || curvature <= 0.0 {
+            let violation = self.violation(at, l1, z, u);
+            worst = worst.max(violation);
+            if violation <= enough {
                 continue;
             }
-            worst = worst.max(violation / curvature.sqrt());
+            let (curvature, l1) = (self.curvature(at), l1[at]);
             let next = shrink(z[at] - u[at] / curvature, l1 / curvature);
             if next != z[at] {
                 let delta = next - z[at];
                 add_multiple(u, delta, self.row(at));
                 z[at] = next;
+                *moves += 1;
             }
         }
         worst
@@ -150,6 +180,12 @@ impl Quadratic {
         dropped
     }
 
+    /// Whether there is a factor of a face, or of one nearly the same.
+    fn is_at_hand(&self, places: &[usize]) -> bool {
+        let Some((factored, _)) = &self.factor else { return false };
+        factored == places || places.len() >= LARGE && is_nearly(factored, places)
+    }
+
     /// The Newton step of the model on a face; nothing where the face is empty or has no factor.
     fn newton_step(&mut self, face: &Face, enough: f64) -> Option<Vec<f64>> {
         if face.places.is_empty() {
@@ -171,10 +207,9 @@ impl Quadratic {
     /// another factor. Nothing where a few will not do. What is left of the slopes, over the root of the curvature, is at
     /// most `enough`.
     fn guided_step(&self, face: &Face, enough: f64) -> Option<Vec<f64>> {
-        let (factored, factor) = self.factor.as_ref().filter(|_| face.places.len() >= LARGE_FACE)?;
+        let (factored, factor) = self.factor.as_ref().filter(|_| face.places.len() >= LARGE)?;
         let known: Vec<Option<usize>> = face.places.iter().map(|place| factored.binary_search(place).ok()).collect();
-        let shared = known.iter().flatten().count();
-        if face.places.len() + factored.len() - 2 * shared > face.places.len() / FEW_OF_A_FACE {
+        if !is_nearly(factored, &face.places) {
             return None;
         }
         let guide = |rest: &[f64]| {
@@ -219,6 +254,12 @@ impl Quadratic {
     }
 }
 
+/// Whether two faces differ in few of their coordinates.
+fn is_nearly(face: &[usize], other: &[usize]) -> bool {
+    let shared = other.iter().filter(|place| face.binary_search(place).is_ok()).count();
+    face.len() + other.len() - 2 * shared <= other.len() / FEW_OF_A_FACE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_guided_step_is_the_step() {
-        let size = LARGE_FACE + 40;
+        let size = LARGE + 40;
         let entry = |row: usize, column: usize| ((row * 37 + column * 17 + row * column) % 23) as f64 / 23.0 - 0.4;
         let mut hessian = vec![0.0; size * size];
         for row in 0..size {
@@ -255,6 +296,34 @@ mod tests {
         let exact = guided.newton_step(&face, 1e-300).unwrap();
         assert_eq!(guided.factored(), face.places);
         assert_eq!(exact, truth);
+    }
+
+    #[test]
+    fn a_factor_at_hand_changes_the_way_and_not_the_end() {
+        let size = LARGE + 60;
+        let entry = |row: usize, column: usize| ((row * 37 + column * 17 + row * column) % 23) as f64 / 23.0 - 0.4;
+        let mut hessian = vec![0.0; size * size];
+        for row in 0..size {
+            for column in 0..size {
+                hessian[row * size + column] = (0..30).map(|k| entry(row, k) * entry(column, k)).sum();
+            }
+            hessian[row * size + row] += 0.5 + row as f64 / 100.0;
+        }
+        let slopes: Vec<f64> = (0..size).map(|at| (at as f64 * 1.3).sin()).collect();
+        // As on a path: from the minimum at one l1 to that at another, where other coordinates are zero.
+        let mut model = Quadratic::new(size, hessian.clone().into());
+        let (mut z, mut u) = (vec![0.0; size], slopes.clone());
+        model.solve(&vec![0.05; size], &mut z, &mut u, 1e-9);
+        let face = Face::of(&z, |_| 0.05).places;
+        model.factor_again(face.clone());
+        assert!(face.len() > LARGE && model.is_at_hand(&face) && !model.is_at_hand(&face[..LARGE / 2]));
+        for l1 in [0.049, 0.06, 0.2] {
+            model.solve(&vec![l1; size], &mut z, &mut u, 1e-9);
+            let (mut blank, mut at) = (vec![0.0; size], slopes.clone());
+            Quadratic::new(size, hessian.clone().into()).solve(&vec![l1; size], &mut blank, &mut at, 1e-9);
+            assert!(z.iter().zip(&blank).all(|(a, b)| (a - b).abs() < 1e-6), "another minimum at {l1}");
+            assert!(z.iter().zip(&blank).all(|(a, b)| (*a == 0.0) == (*b == 0.0)), "another face at {l1}");
+        }
     }
 
     proptest! {
