@@ -282,6 +282,40 @@ fn csv_that_is_mostly_zero_becomes_sparse_wherever_the_zeros_are() {
     }
 }
 
+#[test]
+fn a_long_csv_is_written_to_its_place_whatever_comes_late() {
+    // Blank lines, and after many rows that single precision holds some that it does not.
+    let value = |row: usize, column: usize| match row {
+        ..15_000 => (row * 7 + column) as f64 / 8.0 - 1000.0,
+        _ => (row + column) as f64 / 10.0,
+    };
+    let mut text = String::new();
+    for row in 0..20_000 {
+        let cells: Vec<String> = (0..5).map(|column| value(row, column).to_string()).collect();
+        text += &format!(
+            "{}\n{}",
+            cells.join(if row % 3 == 0 { " ," } else { "," }),
+            if row % 97 == 5 { "\r\n" } else { "" }
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.csv");
+    std::fs::write(&path, &text).unwrap();
+    for block in [100_000, 4 << 20] {
+        let options = ReadOptions { block, label: obprox::data::Label::Last, ..csv() };
+        for dataset in [read(&path, &options).unwrap(), parse_with(&text, &options).unwrap()] {
+            assert_eq!(
+                (dataset.matrix.storage(), dataset.matrix.n_rows(), dataset.matrix.n_cols()),
+                ("dense f64", 20_000, 4)
+            );
+            for (row, entries) in rows(&dataset).into_iter().enumerate() {
+                assert_eq!(dataset.targets[row], value(row, 4));
+                assert_eq!(entries, (0..4).map(|column| (column, value(row, column))).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
 // Which format
 
 #[test]

@@ -1,7 +1,7 @@
 //! Dense rows arrive; their values are kept in the narrower type that holds all of them so far.
 
 use super::builder::fits_f32;
-use super::{Builder, Dense, Matrix};
+use super::{Dense, Matrix};
 
 /// Grows a dense matrix value by value.
 #[derive(Debug)]
@@ -29,57 +29,6 @@ impl Cells {
                 self.widen();
                 self.push(value);
             }
-        }
-    }
-
-    /// Forgets all values but the first.
-    pub fn truncate(&mut self, len: usize) {
-        match self {
-            Self::F32(values) => values.truncate(len),
-            Self::F64(values) => values.truncate(len),
-        }
-    }
-
-    /// Appends all values of another.
-    pub fn append(&mut self, other: Self) {
-        if matches!((&self, &other), (Self::F32(_), Self::F64(_))) {
-            self.widen();
-        }
-        match (self, other) {
-            (Self::F32(mine), Self::F32(theirs)) => mine.extend_from_slice(&theirs),
-            (Self::F64(mine), Self::F64(theirs)) => mine.extend_from_slice(&theirs),
-            (Self::F64(mine), Self::F32(theirs)) => mine.extend(theirs.iter().map(|&value| f64::from(value))),
-            (Self::F32(_), Self::F64(_)) => unreachable!("widened above"),
-        }
-    }
-
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::F64(values) => values.len(),
-        }
-    }
-
-    /// Number of values that are not zero.
-    pub fn nnz(&self) -> usize {
-        match self {
-            Self::F32(values) => values.iter().filter(|&&value| value != 0.0).count(),
-            Self::F64(values) => values.iter().filter(|&&value| value != 0.0).count(),
-        }
-    }
-
-    /// Appends the values to sparse rows, `n_cols` a row.
-    pub fn push_rows(&self, n_cols: usize, builder: &mut Builder) {
-        let mut push = |values: &mut dyn Iterator<Item = f64>| {
-            for (column, value) in values.enumerate() {
-                builder.push(column as u32, value);
-            }
-            builder.end_row();
-        };
-        match self {
-            Self::F32(values) => values.chunks(n_cols).for_each(|row| push(&mut row.iter().map(|&value| value.into()))),
-            Self::F64(values) => values.chunks(n_cols).for_each(|row| push(&mut row.iter().copied())),
         }
     }
 

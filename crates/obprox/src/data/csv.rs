@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
 
-use super::blocks::{Flaw, parse_lines};
+use super::blocks::{Blocks, Flaw, cut};
 use super::boundaries::Boundaries;
-use super::cells::Cells;
 use super::number::{self, shown};
+use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width};
 use super::source::Source;
 use super::{Builder, Dataset, Label, Matrix, ReadOptions};
 use crate::{Error, Result};
@@ -22,15 +22,18 @@ pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset>
     let layout = Layout::find(&mut source, options)?;
     let n_features = layout.n_features();
     let mut table = Table::Unknown;
-    let mut targets = Vec::new();
-    let parse = |text: &[u8]| layout.parse(text);
-    parse_lines(source, options.block, layout.lines_before, parse, |part| {
-        targets.extend_from_slice(&part.targets);
-        table.append(part.cells, n_features);
-    })?;
-    targets.shrink_to_fit();
-    let matrix = table.finish(targets.len(), n_features).in_fewest_bytes();
-    Ok(Dataset { names: layout.names, ..Dataset::new(matrix, targets) })
+    let mut blocks = Blocks::of(source, options.block, layout.lines_before);
+    while blocks.advance()? {
+        let (text, pieces) = (blocks.text(), cut(blocks.text()));
+        // Only what stays in the sheet is worth room for all the rest.
+        let times_as_much = if let Table::Dense(_) = table { blocks.times_as_much() } else { 1.0 };
+        let mut sheet = table.take_sheet();
+        let appended = sheet.append(&layout, text, &pieces, times_as_much);
+        appended.map_err(|(piece, flaw)| blocks.error(pieces[piece].start, flaw))?;
+        table.put(sheet, n_features);
+    }
+    let (matrix, targets) = table.finish(n_features);
+    Ok(Dataset { names: layout.names, ..Dataset::new(matrix.in_fewest_bytes(), targets) })
 }
 
 /// What the first lines tell of all the others.
@@ -45,40 +48,50 @@ struct Layout {
     lines_before: u64,
 }
 
-/// The rows of a piece of text.
-#[derive(Default)]
-struct Part {
-    cells: Cells,
-    targets: Vec<f64>,
-}
-
 /// The rows so far, in the storage that suits the first of them; the final choice is made at the end.
 enum Table {
     Unknown,
-    Dense(Cells),
-    Sparse(Builder),
+    Dense(Sheet<()>),
+    Sparse(Builder, Vec<f64>),
 }
 
 impl Table {
-    fn append(&mut self, part: Cells, n_cols: usize) {
+    /// What the next rows are to be appended to.
+    fn take_sheet(&mut self) -> Sheet<()> {
+        match self {
+            Self::Dense(sheet) => std::mem::take(sheet),
+            _ => Sheet::default(),
+        }
+    }
+
+    /// Takes it back, with more rows.
+    fn put(&mut self, sheet: Sheet<()>, n_cols: usize) {
         if let Self::Unknown = self {
-            *self = match 2 * part.nnz() < part.len() {
-                true => Self::Sparse(Builder::default()),
-                false => Self::Dense(Cells::default()),
+            let (filled, cells) = sheet.filled();
+            *self = match 2 * filled < cells {
+                true => Self::Sparse(Builder::default(), Vec::new()),
+                false => Self::Dense(Sheet::default()),
             };
         }
         match self {
             Self::Unknown => unreachable!("decided above"),
-            Self::Dense(cells) => cells.append(part),
-            Self::Sparse(builder) => part.push_rows(n_cols, builder),
+            Self::Dense(all) => *all = sheet,
+            Self::Sparse(builder, targets) => {
+                let (rows, more) = sheet.finish(n_cols);
+                for row in 0..rows.n_rows() {
+                    rows.for_each(row, |column, value| builder.push(column as u32, value));
+                    builder.end_row();
+                }
+                targets.extend(more);
+            }
         }
     }
 
-    fn finish(self, n_rows: usize, n_cols: usize) -> Matrix {
+    fn finish(self, n_cols: usize) -> (Matrix, Vec<f64>) {
         match self {
-            Self::Unknown => Builder::default().finish(Some(n_cols)),
-            Self::Dense(cells) => cells.finish(n_rows, n_cols),
-            Self::Sparse(builder) => builder.finish(Some(n_cols)),
+            Self::Unknown => (Builder::default().finish(Some(n_cols)), Vec::new()),
+            Self::Dense(sheet) => sheet.finish(n_cols),
+            Self::Sparse(builder, targets) => (builder.finish(Some(n_cols)), targets),
         }
     }
 }
@@ -132,73 +145,50 @@ impl Layout {
         self.n_fields - usize::from(self.label.is_some())
     }
 
-    fn parse(&self, text: &[u8]) -> std::result::Result<Part, Flaw> {
-        let mut part = Part::default();
-        let mut boundaries = Boundaries::from(text, 0, self.separator);
-        let mut start = 0;
-        let mut line = 0;
-        while start < text.len() {
-            // Nearly every line is numbers and separators; the others are looked at field by field.
-            let known = part.cells.len();
-            if let Some(end) = self.parse_usual_line(text, start, &mut boundaries, &mut part) {
-                start = end;
-                line += 1;
-                continue;
-            }
-            part.cells.truncate(known);
-            let end = memchr(b'\n', &text[start..]).map_or(text.len(), |found| start + found);
-            if let ControlFlow::Break((column, message)) = self.parse_line(without_cr(&text[start..end]), &mut part) {
-                return Err(Flaw { line, column, message });
-            }
-            start = end + 1;
-            boundaries = Boundaries::from(text, start, self.separator);
-            line += 1;
-        }
-        Ok(part)
-    }
-
-    /// Parses a line of numbers with nothing but separators between them; the start of the next one, or nothing where the
+    /// Writes a line of numbers with nothing but separators between them; the start of the next one, or nothing where the
     /// line has anything else, right or wrong.
-    fn parse_usual_line(
+    fn parse_usual_line<W: Width>(
         &self,
         text: &[u8],
         mut start: usize,
         boundaries: &mut Boundaries,
-        part: &mut Part,
-    ) -> Option<usize> {
+        room: &mut Room<W, ()>,
+    ) -> std::result::Result<Option<usize>, TooNarrow> {
         let mut target = f64::NAN;
         let mut end = start;
         for field in 0..self.n_fields {
             if field > 0 && text.get(end) != Some(&self.separator) {
-                return None;
+                return Ok(None);
             }
             start = if field == 0 { start } else { end + 1 };
             end = boundaries.next();
-            let value = number::usual(text, start, end).or_else(|| number::unusual(text, start, end))?;
+            let value = number::usual(text, start, end).or_else(|| number::unusual(text, start, end));
+            let Some(value) = value else { return Ok(None) };
             if Some(field) == self.label {
                 target = value;
             } else {
-                part.cells.push(value);
+                room.push(0, value)?;
             }
         }
         if text.get(end) == Some(&b'\r') && boundaries.next() == end + 1 {
             end += 1;
         }
         if text.get(end) != Some(&b'\n') {
-            return None;
+            return Ok(None);
         }
-        part.targets.push(target);
-        Some(end + 1)
+        room.end_row(target);
+        Ok(Some(end + 1))
     }
 
-    fn parse_line(&self, line: &[u8], part: &mut Part) -> ControlFlow<(usize, String)> {
+    /// The numbers of a line that is written in any way, and its target; none where it is blank.
+    fn parse_line(&self, line: &[u8]) -> std::result::Result<Option<(Vec<f64>, f64)>, (usize, String)> {
         // Between tabs that separate, nothing is a missing number.
         if line.iter().all(|&byte| byte.is_ascii_whitespace() && byte != self.separator) {
-            return ControlFlow::Continue(());
+            return Ok(None);
         }
-        let mut target = f64::NAN;
+        let (mut values, mut target) = (Vec::with_capacity(self.n_fields), f64::NAN);
         let mut n_fields = 0;
-        for_each_field(line, self.separator, |number, column, field| {
+        let outcome = for_each_field(line, self.separator, |number, column, field| {
             n_fields = number + 1;
             match number::parse(field) {
                 _ if n_fields > self.n_fields => {
@@ -207,16 +197,18 @@ impl Layout {
                 }
                 Err(complaint) => return ControlFlow::Break((column, self.complain(number, &complaint))),
                 Ok(value) if Some(number) == self.label => target = value,
-                Ok(value) => part.cells.push(value),
+                Ok(value) => values.push(value),
             }
             ControlFlow::Continue(())
-        })?;
-        if n_fields < self.n_fields {
-            let message = format!("the line has {n_fields} fields where the first has {}", self.n_fields);
-            return ControlFlow::Break((line.len(), message));
+        });
+        match outcome {
+            ControlFlow::Break(flaw) => Err(flaw),
+            ControlFlow::Continue(()) if n_fields < self.n_fields => {
+                let message = format!("the line has {n_fields} fields where the first has {}", self.n_fields);
+                Err((line.len(), message))
+            }
+            ControlFlow::Continue(()) => Ok(Some((values, target))),
         }
-        part.targets.push(target);
-        ControlFlow::Continue(())
     }
 
     /// What is wrong with a field, its column named as the user knows it.
@@ -235,6 +227,46 @@ impl Layout {
             true => format!("label column {column}: {complaint}"),
             false => format!("column {column}: {complaint}"),
         }
+    }
+}
+
+impl Parser for Layout {
+    type Flaw = Flaw;
+    type Index = ();
+
+    fn count(&self, text: &[u8]) -> Counts {
+        // A last line may lack its line end.
+        let rows = memchr_iter(b'\n', text).count() + usize::from(!text.ends_with(b"\n"));
+        Counts { rows, entries: rows * self.n_features() }
+    }
+
+    fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W, ()>) -> std::result::Result<(), Trouble<Flaw>> {
+        let mut boundaries = Boundaries::from(text, 0, self.separator);
+        let mut start = 0;
+        let mut line = 0;
+        while start < text.len() {
+            // Nearly every line is numbers and separators; the others are looked at field by field.
+            let before = room.used();
+            if let Some(end) = self.parse_usual_line(text, start, &mut boundaries, room)? {
+                start = end;
+                line += 1;
+                continue;
+            }
+            room.go_back(before);
+            let end = memchr(b'\n', &text[start..]).map_or(text.len(), |found| start + found);
+            match self.parse_line(without_cr(&text[start..end])) {
+                Ok(None) => {}
+                Ok(Some((values, target))) => {
+                    values.into_iter().try_for_each(|value| room.push(0, value))?;
+                    room.end_row(target);
+                }
+                Err((column, message)) => return Err(Trouble::Flaw(Flaw { line, column, message })),
+            }
+            start = end + 1;
+            boundaries = Boundaries::from(text, start, self.separator);
+            line += 1;
+        }
+        Ok(())
     }
 }
 

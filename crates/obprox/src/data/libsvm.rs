@@ -77,6 +77,7 @@ struct Libsvm;
 
 impl Parser for Libsvm {
     type Flaw = Flaw;
+    type Index = u32;
 
     fn count(&self, text: &[u8]) -> Counts {
         let count = |byte: u8| memchr_iter(byte, text).count();
@@ -84,7 +85,7 @@ impl Parser for Libsvm {
         Counts { rows: count(b'\n') + usize::from(!text.ends_with(b"\n")), entries: count(b':') }
     }
 
-    fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W>) -> std::result::Result<(), Trouble<Flaw>> {
+    fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W, u32>) -> std::result::Result<(), Trouble<Flaw>> {
         let mut boundaries = Boundaries::from(text, 0, b':');
         let mut start = 0;
         let mut line = 0;
@@ -123,7 +124,7 @@ fn parse_usual_line<W: Width>(
     text: &[u8],
     start: usize,
     boundaries: &mut Boundaries,
-    room: &mut Room<W>,
+    room: &mut Room<W, u32>,
 ) -> std::result::Result<Option<usize>, TooNarrow> {
     let is_blank = |at: usize| matches!(text.get(at), Some(b' ' | b'\t'));
     let label_end = boundaries.next();
@@ -166,7 +167,7 @@ fn parse_usual_line<W: Width>(
 fn parse_line<W: Width>(
     text: &[u8],
     at: usize,
-    room: &mut Room<W>,
+    room: &mut Room<W, u32>,
 ) -> std::result::Result<usize, Trouble<(usize, String)>> {
     let (mut at, end) = skip_blanks(text, at);
     if let Some(next) = end {

@@ -44,6 +44,17 @@ pub(super) fn digits_before(text: &[u8], end: usize, len: usize) -> Option<u64> 
     Some((fours & 0x0000_FFFF_0000_FFFF).wrapping_mul(1 + (10_000 << 32)) >> 32)
 }
 
+/// The powers of ten up to that of as many digits as [`usual`] reads.
+const TENS: [u64; MOST_PLACES + 1] = {
+    let mut tens = [1; MOST_PLACES + 1];
+    let mut power = 1;
+    while power < tens.len() {
+        tens[power] = 10 * tens[power - 1];
+        power += 1;
+    }
+    tens
+};
+
 /// Digits after the point that [`usual`] reads: with one before it they fit a `u64`.
 const MOST_PLACES: usize = 18;
 
@@ -102,17 +113,16 @@ pub(super) fn usual(text: &[u8], start: usize, end: usize) -> Option<f64> {
         }
         let after = match places {
             ..=8 => digits_before(text, end, places)?,
-            9..=16 => digits_before(text, end - 8, places - 8)? * 100_000_000 + digits_before(text, end, 8)?,
+            9..=16 => digits_before(text, end - 8, places - 8)? * TENS[8] + digits_before(text, end, 8)?,
             17..=MOST_PLACES => {
-                let first = digits_before(text, end - 16, places - 16)? * 100_000_000;
-                (first + digits_before(text, end - 8, 8)?) * 100_000_000 + digits_before(text, end, 8)?
+                let first = digits_before(text, end - 16, places - 16)? * TENS[8];
+                (first + digits_before(text, end - 8, 8)?) * TENS[8] + digits_before(text, end, 8)?
             }
             _ => return None,
         };
-        let mantissa = if first == 0 { after } else { u64::from(first) * 10u64.pow(places as u32) + after };
+        let mantissa = u64::from(first) * TENS[places] + after;
         if mantissa > EXACT {
-            let size = over_power_of_ten(mantissa, places)?;
-            return Some(if sign == b'-' { -size } else { size });
+            return Some(signed(sign, over_power_of_ten(mantissa, places)?));
         }
         (mantissa, places)
     } else if len == 1 {
@@ -123,7 +133,13 @@ pub(super) fn usual(text: &[u8], start: usize, end: usize) -> Option<f64> {
     };
     // Both are exact, so the quotient is rounded once.
     let size = if places == 0 { mantissa as f64 } else { mantissa as f64 / POWERS[places] };
-    Some(if sign == b'-' { -size } else { size })
+    Some(signed(sign, size))
+}
+
+/// A size with its sign, which is as good as random.
+#[inline(always)]
+fn signed(sign: u8, size: f64) -> f64 {
+    f64::from_bits(size.to_bits() | u64::from(sign == b'-') << 63)
 }
 
 /// The finite number from `start` to `end`, however it is written.

@@ -1,8 +1,8 @@
-//! Sparse rows out of a text, written where they belong.
+//! Rows out of a text, written where they belong.
 //!
 //! A text is looked at twice: how many rows and entries each piece of it can have is counted first, by its line ends and
 //! colons. So every piece can be parsed straight into its part of the final arrays, side by side with the others, and
-//! nothing is copied or grows.
+//! nothing is copied or grows. Sparse rows say the column of each entry, dense ones have them all.
 
 use std::ops::Range;
 
@@ -10,16 +10,15 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::builder::fits_f32;
-use super::matrix::{Csr, Matrix};
+use super::matrix::{Csr, Dense, Matrix};
 use crate::huge::Huge;
 
 /// The rows so far and their targets; values are of the narrowest type that held all of them.
-#[derive(Default)]
-pub(super) struct Sheet {
+pub(super) struct Sheet<I> {
     /// Where each row ends.
     ends: Vec<u64>,
-    pub targets: Vec<f64>,
-    indices: Long<u32>,
+    targets: Vec<f64>,
+    indices: Long<I>,
     values: Values,
     n_cols: u32,
 }
@@ -30,9 +29,36 @@ enum Values {
     F64(Long<f64>),
 }
 
-impl Default for Values {
+/// What is kept of an entry's column.
+pub(super) trait Index: Pod + Send + Sync {
+    /// Whether an entry is kept that is zero.
+    const KEEPS_ZEROS: bool;
+    fn of(column: u32) -> Self;
+}
+
+/// Sparse rows.
+impl Index for u32 {
+    const KEEPS_ZEROS: bool = false;
+
+    #[inline]
+    fn of(column: u32) -> Self {
+        column
+    }
+}
+
+/// Dense rows: the column is told by the place.
+impl Index for () {
+    const KEEPS_ZEROS: bool = true;
+
+    #[inline]
+    fn of(_: u32) -> Self {}
+}
+
+impl<I: Index> Default for Sheet<I> {
     fn default() -> Self {
-        Self::Ones(Long::default())
+        // Zeros are no ones.
+        let values = if I::KEEPS_ZEROS { Values::F32(Long::default()) } else { Values::Ones(Long::default()) };
+        Self { ends: Vec::new(), targets: Vec::new(), indices: Long::default(), values, n_cols: 0 }
     }
 }
 
@@ -44,10 +70,10 @@ pub(super) struct Counts {
 }
 
 /// Room for the rows of one piece of text.
-pub(super) struct Room<'a, W> {
+pub(super) struct Room<'a, W, I> {
     ends: &'a mut [u64],
     targets: &'a mut [f64],
-    indices: &'a mut [u32],
+    indices: &'a mut [I],
     values: &'a mut [W],
     used: Counts,
     n_cols: u32,
@@ -84,18 +110,20 @@ impl Width for f64 {
     }
 }
 
-impl<W: Width> Room<'_, W> {
-    /// Appends an entry to the row under way; columns count from 0 and rise. A zero leaves no entry but widens the matrix
-    /// to its column.
+impl<W: Width, I: Index> Room<'_, W, I> {
+    /// Appends an entry to the row under way; columns count from 0 and rise. A zero leaves no entry in sparse rows but
+    /// widens the matrix to its column.
     #[inline]
     pub fn push(&mut self, column: u32, value: f64) -> Result<(), TooNarrow> {
         self.n_cols = self.n_cols.max(column + 1);
-        if value == 0.0 {
+        if !I::KEEPS_ZEROS && value == 0.0 {
             return Ok(());
         }
+        // Turns −0 into 0, which is all that sparse rows know of.
+        let value = value + 0.0;
         let Some(stored) = W::of(value) else { return Err(TooNarrow { single_is_enough: fits_f32(value) }) };
         let at = self.used.entries;
-        (self.indices[at], self.values[at]) = (column, stored);
+        (self.indices[at], self.values[at]) = (I::of(column), stored);
         self.used.entries += 1;
         Ok(())
     }
@@ -122,10 +150,12 @@ impl<W: Width> Room<'_, W> {
 /// A parser of pieces of text.
 pub(super) trait Parser: Sync {
     type Flaw: Send;
+    /// Sparse rows or dense ones.
+    type Index: Index;
     /// No fewer rows and entries than the piece has.
     fn count(&self, text: &[u8]) -> Counts;
     /// Writes the rows of the piece.
-    fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W>) -> Result<(), Trouble<Self::Flaw>>;
+    fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W, Self::Index>) -> Result<(), Trouble<Self::Flaw>>;
 }
 
 /// Why a piece could not be parsed.
@@ -142,10 +172,10 @@ impl<F> From<TooNarrow> for Trouble<F> {
     }
 }
 
-impl Sheet {
+impl<I: Index> Sheet<I> {
     /// Appends the rows of some pieces of text, or says which piece is the first with a flaw. There will be
     /// `times_as_much` text in all, about.
-    pub fn append<P: Parser>(
+    pub fn append<P: Parser<Index = I>>(
         &mut self,
         parser: &P,
         text: &[u8],
@@ -183,7 +213,9 @@ impl Sheet {
             Values::F64(_) => unreachable!("nothing is too wide for a double"),
         };
     }
+}
 
+impl Sheet<u32> {
     /// The matrix and the targets.
     pub fn finish(self) -> (Matrix, Vec<f64>) {
         let mut offsets = self.ends;
@@ -198,16 +230,39 @@ impl Sheet {
     }
 }
 
-/// All arrays but the values.
-struct Arrays<'a> {
-    ends: &'a mut Vec<u64>,
-    targets: &'a mut Vec<f64>,
-    indices: &'a mut Long<u32>,
+impl Sheet<()> {
+    /// Number of entries that are not zero, and of all.
+    pub fn filled(&self) -> (usize, usize) {
+        let not_zero = match &self.values {
+            Values::Ones(values) => values.len,
+            Values::F32(values) => values.array[..values.len].iter().filter(|&&value| value != 0.0).count(),
+            Values::F64(values) => values.array[..values.len].iter().filter(|&&value| value != 0.0).count(),
+        };
+        (not_zero, self.indices.len)
+    }
+
+    /// The matrix of `n_cols` columns and the targets.
+    pub fn finish(self, n_cols: usize) -> (Matrix, Vec<f64>) {
+        let n_rows = self.targets.len();
+        let matrix = match self.values {
+            Values::Ones(_) => unreachable!("values that may be zero begin as single precision"),
+            Values::F32(values) => Matrix::Dense32(Dense::new(n_rows, n_cols, values.finish())),
+            Values::F64(values) => Matrix::Dense64(Dense::new(n_rows, n_cols, values.finish())),
+        };
+        (matrix, self.targets)
+    }
 }
 
-impl Arrays<'_> {
+/// All arrays but the values.
+struct Arrays<'a, I> {
+    ends: &'a mut Vec<u64>,
+    targets: &'a mut Vec<f64>,
+    indices: &'a mut Long<I>,
+}
+
+impl<I: Index> Arrays<'_, I> {
     /// Parses every piece into its place; the number of columns, or the first piece that could not be parsed and why.
-    fn write<W: Width, P: Parser>(
+    fn write<W: Width, P: Parser<Index = I>>(
         &mut self,
         values: &mut Long<W>,
         parser: &P,
@@ -248,7 +303,7 @@ impl Arrays<'_> {
             (rest.ends, rest.targets) = (rest_ends, rest_targets);
             (rest.indices, rest.values) = (rest_indices, rest_values);
         }
-        let parse = |(piece, mut room): (Range<usize>, Room<W>)| {
+        let parse = |(piece, mut room): (Range<usize>, Room<W, I>)| {
             parser.parse(&text[piece], &mut room).map(|()| (room.used, room.n_cols))
         };
         let parsed: Vec<_> = tasks.into_par_iter().map(parse).collect();
