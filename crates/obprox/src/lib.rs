@@ -30,6 +30,7 @@
 //! A loss of your own implements [`loss::ScalarLoss`], someone who watches a run implements [`Observer`]; neither needs
 //! a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
 
+mod at_zero;
 mod auto;
 pub mod certificate;
 mod checkpoint;

@@ -5,13 +5,10 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use crate::data::{Matrix, Rows, with_rows};
-use crate::huge::Huge;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
@@ -19,7 +16,7 @@ use crate::problem::{Point, Problem};
 const BLOCK: usize = 1024;
 
 /// So few columns have sums that stay in the nearest cache, several times over.
-const FEW_COLUMNS: usize = 512;
+pub(crate) const FEW_COLUMNS: usize = 512;
 
 /// Features that one task adds up.
 const FEATURES: usize = 64;
@@ -62,7 +59,7 @@ pub(crate) fn sum_rows(n_rows: usize, of: impl Fn(usize) -> f64 + Sync) -> f64 {
 
 /// A row's weight times a figure of it; nothing at weight 0, since a row that does not count may well have an infinite
 /// loss.
-fn weighted(weight: f64, value: impl FnOnce() -> f64) -> f64 {
+pub(crate) fn weighted(weight: f64, value: impl FnOnce() -> f64) -> f64 {
     if weight == 0.0 { 0.0 } else { weight * value() }
 }
 
@@ -281,7 +278,7 @@ fn gradient_by_columns(problem: &Problem, columns: &Matrix, row_gradients: &[f64
 
 /// Runs `work` on ranges of columns side by side, each with its part of an array that has as many numbers for each
 /// column.
-fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
+pub(crate) fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
     let width = all.len() / matrix.n_cols().max(1);
     let mut parts = Vec::new();
     let mut rest = all;
@@ -291,57 +288,6 @@ fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(Range<usize
         rest = tail;
     }
     parts.into_par_iter().for_each(|(columns, part)| work(columns, part));
-}
-
-/// For each feature the largest |∂f/∂x_j| there can be at any point, where the slopes of the loss are bounded; and, on the
-/// way, the slope where the rows have the given gradients, of one output.
-pub(crate) fn steepest(problem: &Problem, row_gradients: Option<&[f64]>) -> Option<Vec<Steepness>> {
-    let loss = problem.loss();
-    let row = |(row, &target): (usize, &f64)| {
-        loss.slope_range(target).map(|(low, high)| {
-            let weight = problem.row_weight(row);
-            let pull = row_gradients.map_or(0.0, |gradients| weighted(weight, || gradients[row]));
-            (weight * low, weight * high, pull)
-        })
-    };
-    let rows: Vec<(f64, f64, f64)> = problem.targets().iter().enumerate().map(row).collect::<Option<_>>()?;
-    // All that a feature has side by side: one cache line a visit.
-    let mut sums = Huge::<Sums>::zeros(problem.n_features());
-    by_columns(problem.matrix(), &mut sums, |columns, sums| {
-        let (matrix, first) = (problem.matrix(), columns.start);
-        with_rows!(matrix, |matrix| for (row, &(low, high, pull)) in rows.iter().enumerate() {
-            matrix.for_each_in(row, columns.clone(), |column, value| {
-                let sums = &mut sums[column - first];
-                let (a, b) = (value * low, value * high);
-                sums.lowest += if value < 0.0 { b } else { a } as f32;
-                sums.highest += if value < 0.0 { a } else { b } as f32;
-                sums.slope += value * pull;
-            });
-        });
-    });
-    let scale = 1.0 / problem.n_rows() as f64;
-    // Single precision takes half the cache, and its rounding is known.
-    let rounding = 1.0 + f64::from(f32::EPSILON) * (problem.n_rows() as f64 + 2.0);
-    let of = |sums: &Sums| Steepness {
-        slope: sums.slope * scale,
-        most: (f64::from(sums.highest.max(-sums.lowest)) * scale * rounding) as f32 * (1.0 + f32::EPSILON),
-    };
-    Some(sums.iter().map(of).collect())
-}
-
-/// The slope of a feature at one point, and the most it can be at any.
-pub(crate) struct Steepness {
-    pub slope: f64,
-    pub most: f32,
-}
-
-/// What is added up over the rows for it.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Sums {
-    slope: f64,
-    lowest: f32,
-    highest: f32,
 }
 
 /// Adds wᵢ·gᵢ·dᵢ of every row to the given columns.
@@ -579,51 +525,6 @@ pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> 
     sizes
 }
 
-/// What x = 0 with b at its optimum tells.
-pub(crate) struct AtZero {
-    /// The smallest λ at which it is optimal: the largest slope over the weighted features.
-    pub lambda_max: f64,
-    /// The least that a gap is measured against.
-    pub least_scale: f64,
-    /// For each feature the most its slope can be at any point, where that is known and features are many.
-    pub steepest: Option<Arc<[f32]>>,
-    /// The slopes there, if they came with that and take little memory.
-    pub slopes: Option<Arc<[f64]>>,
-}
-
-/// So many slopes are kept: with more of them memory is scarcer than a pass.
-const MOST_SLOPES: usize = 1 << 22;
-
-pub(crate) fn at_zero(problem: &Problem) -> AtZero {
-    let outputs = problem.outputs();
-    let mut margins = vec![0.0; problem.n_rows() * outputs];
-    // Below the rounding of the targets themselves nothing can be measured.
-    let mut least_scale = 1e-14 * mean_loss(problem, &margins).abs();
-    if problem.has_intercept() {
-        centre(problem, &mut margins, &mut vec![0.0; outputs]);
-    }
-    least_scale = least_scale.max(1e-3 * mean_loss(problem, &margins).abs());
-    let row_gradients = row_gradients(problem, &margins);
-    let regularization = problem.regularization();
-    let largest = |slopes: &mut dyn Iterator<Item = f64>| {
-        slopes.enumerate().fold(0.0, |most: f64, (at, slope)| {
-            let weight = regularization.weight(at / outputs);
-            if weight > 0.0 { most.max(slope.abs() / weight) } else { most }
-        })
-    };
-    // With many features a look at each costs more than what is added there, so one output has both in one pass.
-    let with = (outputs == 1).then_some(&row_gradients[..]);
-    let steepness = if problem.n_features() > FEW_COLUMNS { steepest(problem, with) } else { None };
-    let lambda_max = match &steepness {
-        Some(steepness) if with.is_some() => largest(&mut steepness.iter().map(|steepness| steepness.slope)),
-        _ => largest(&mut gradient(problem, &row_gradients).into_iter()),
-    };
-    let worth_keeping = steepness.as_ref().filter(|steepness| with.is_some() && steepness.len() <= MOST_SLOPES);
-    let slopes = worth_keeping.map(|steepness| steepness.iter().map(|steepness| steepness.slope).collect());
-    let steepest = steepness.map(|steepness| steepness.iter().map(|steepness| steepness.most).collect());
-    AtZero { lambda_max, least_scale, steepest, slopes }
-}
-
 /// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.
 pub(crate) fn data_smoothness(problem: &Problem) -> (f64, f64) {
     let n_rows = problem.n_rows();
@@ -711,32 +612,6 @@ mod tests {
                 let other = super::look(&problem, &Point { intercept: vec![9.0], ..point.clone() }, None);
                 let again = on_one_thread.install(|| super::look(&problem, &point, Some(other)));
                 assert_eq!((again.loss.to_bits(), &again.gradient), (look.loss.to_bits(), &look.gradient), "{loss:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_slopes_at_zero_are_the_gradient_there() {
-        let (n_rows, n_cols) = (40, FEW_COLUMNS + 9);
-        let entries = |row: usize| (0..n_cols).filter(move |&column| (row + column * row / 3).is_multiple_of(7));
-        let rows: Vec<Vec<(u32, f64)>> =
-            (0..n_rows).map(|row| entries(row).map(|column| (column as u32, number(row, column))).collect()).collect();
-        let targets: Vec<f64> = (0..n_rows).map(|row| f64::from(row % 5 == 0)).collect();
-        for row_weights in [None, Some((0..n_rows).map(|row| (row % 3) as f64).collect())] {
-            let data = Dataset::new(Matrix::from_rows(n_cols, &rows), targets.clone());
-            let terms = Terms { row_weights, ..Terms::default() };
-            let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
-            let (mut margins, mut intercept) = (vec![0.0; n_rows], vec![0.0]);
-            centre(&problem, &mut margins, &mut intercept);
-            assert!(intercept[0] < -0.5);
-            let expected = gradient(&problem, &row_gradients(&problem, &margins));
-            let kept: Vec<u32> = (3..n_cols as u32).step_by(2).collect();
-            let near = |a: f64, b: f64| (a - b).abs() < 1e-14;
-            assert!(problem.slopes_at_zero().unwrap().iter().zip(&expected).all(|(a, b)| near(*a, *b)));
-            for part in [problem.on_features(&kept), problem.by_columns(Some(&kept))] {
-                let slopes = part.slopes_at_zero().unwrap();
-                assert!(slopes.len() == kept.len());
-                assert!(slopes.iter().zip(&kept).all(|(slope, &at)| near(*slope, expected[at as usize])));
             }
         }
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Matrix, Scaling, standardise};
+use crate::at_zero::AtZero;
+use crate::data::{Buffer, Dataset, Matrix, Scaling, standardise};
 use crate::loss::{Loss, Task};
-use crate::pass;
 use crate::penalty::{Penalty, Regularization};
 use crate::{Error, Result};
 
@@ -82,9 +82,9 @@ pub struct Problem {
     lambda_max: f64,
     least_scale: f64,
     /// For each feature the most its slope can be at any point, where that is known.
-    steepest: Option<Arc<[f32]>>,
+    steepest: Option<Buffer<f32>>,
     /// ∂f/∂x at x = 0 with b at its optimum, where it is worth keeping.
-    slopes_at_zero: Option<Arc<[f64]>>,
+    slopes_at_zero: Option<Buffer<f64>>,
     /// The features that are worked on, one after the other, where they were taken out of the rows.
     columns: Option<Arc<Matrix>>,
     /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
@@ -145,7 +145,7 @@ impl Problem {
 
     /// What x = 0 tells of the problem.
     fn look_at_zero(&mut self) {
-        let pass::AtZero { lambda_max, least_scale, steepest, slopes } = pass::at_zero(self);
+        let AtZero { lambda_max, least_scale, steepest, slopes } = AtZero::of(self);
         (self.lambda_max, self.least_scale) = (lambda_max, least_scale);
         (self.steepest, self.slopes_at_zero) = (steepest, slopes);
     }
@@ -246,7 +246,8 @@ impl Problem {
 
     fn without_others(&self, features: &[u32]) -> Self {
         let left_out = self.n_features() - features.len();
-        let slopes = self.slopes_at_zero().map(|slopes| features.iter().map(|&at| slopes[at as usize]).collect());
+        let of = |slopes: &[f64]| features.iter().map(|&at| slopes[at as usize]).collect::<Vec<f64>>().into();
+        let slopes = self.slopes_at_zero().map(of);
         let regularization = self.regularization.keep(features);
         Self { left_out, regularization, steepest: None, slopes_at_zero: slopes, ..self.clone() }
     }

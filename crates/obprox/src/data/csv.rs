@@ -48,6 +48,12 @@ struct Layout {
     lines_before: u64,
 }
 
+/// What a line says.
+struct Row {
+    values: Vec<f64>,
+    target: f64,
+}
+
 /// The rows so far, in the storage that suits the first of them; the final choice is made at the end.
 enum Table {
     Unknown,
@@ -180,8 +186,8 @@ impl Layout {
         Ok(Some(end + 1))
     }
 
-    /// The numbers of a line that is written in any way, and its target; none where it is blank.
-    fn parse_line(&self, line: &[u8]) -> std::result::Result<Option<(Vec<f64>, f64)>, (usize, String)> {
+    /// The row of a line that is written in any way; none where it is blank.
+    fn parse_line(&self, line: &[u8]) -> std::result::Result<Option<Row>, (usize, String)> {
         // Between tabs that separate, nothing is a missing number.
         if line.iter().all(|&byte| byte.is_ascii_whitespace() && byte != self.separator) {
             return Ok(None);
@@ -207,7 +213,7 @@ impl Layout {
                 let message = format!("the line has {n_fields} fields where the first has {}", self.n_fields);
                 Err((line.len(), message))
             }
-            ControlFlow::Continue(()) => Ok(Some((values, target))),
+            ControlFlow::Continue(()) => Ok(Some(Row { values, target })),
         }
     }
 
@@ -256,7 +262,7 @@ impl Parser for Layout {
             let end = memchr(b'\n', &text[start..]).map_or(text.len(), |found| start + found);
             match self.parse_line(without_cr(&text[start..end])) {
                 Ok(None) => {}
-                Ok(Some((values, target))) => {
+                Ok(Some(Row { values, target })) => {
                     values.into_iter().try_for_each(|value| room.push(0, value))?;
                     room.end_row(target);
                 }
