@@ -1,8 +1,8 @@
 //! The columns of a working set turned back into rows, so that second-order work can meet pairs of features.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use crate::data::Matrix;
@@ -11,14 +11,17 @@ use crate::prefetch::prefetch_range;
 
 /// Some columns turned back into rows: for each row its places, which rise, and their values.
 ///
-/// Values are kept in single precision: a Hessian that is off by 10⁻⁷ steps as well as the true one, and the lists are
-/// walked so often that their bytes count.
+/// The lists are walked so often that their bytes count. Values are kept in single precision: a Hessian that is off by 10⁻⁷
+/// steps as well as the true one. Where all values of a row are the same, as of ones brought to unit length, the row keeps
+/// it and the list has places alone.
 #[derive(Debug)]
 pub(super) struct RowLists {
     /// The rows, some in each, in their order: they are made side by side.
     parts: Vec<Part>,
     /// What the values of each place were divided by to fit single precision, where any were.
     units: Option<Vec<f64>>,
+    /// The one value of each row, where every row has but one and it is not 1 anyway.
+    common: Option<Vec<f64>>,
 }
 
 /// The lists of some rows.
@@ -27,7 +30,10 @@ struct Part {
     first: usize,
     /// Where the list of each row starts, and the last ends.
     starts: Vec<usize>,
-    entries: Entries,
+    /// The lists of the rows, one after the other.
+    places: Huge<u16>,
+    /// Their values; none where they are all 1 or common to their row.
+    values: Huge<f32>,
     /// Where the entries of each place start, and the last end.
     columns: Vec<usize>,
     /// The row of each entry of a place, counted from the first, and how far into the row's list the entry lies.
@@ -37,20 +43,16 @@ struct Part {
 /// Numbers whose products single precision holds with ease.
 const ORDINARY: std::ops::Range<f64> = 1e-15..1e15;
 
-/// The lists of the rows, one after the other.
-#[derive(Debug)]
-enum Entries {
-    /// Places alone: every value is 1.
-    Ones(Huge<u32>),
-    /// Places and values.
-    Valued(Huge<Pair>),
-}
+/// More than there are places in any list: a line of sums is so long, and no place has to be checked.
+const MOST_PLACES: usize = 2048;
 
 impl RowLists {
     /// Takes the given columns, each a row of a matrix; their places are in their order.
     pub fn of(n_rows: usize, columns: &[(&Matrix, usize)]) -> Self {
+        assert!(columns.len() < MOST_PLACES, "a Hessian of so many features is never made");
+        let are_ones = matches!(columns.first(), Some((Matrix::Ones(_), _)));
         let unit = |&(matrix, at): &(&Matrix, usize)| {
-            if matches!(matrix, Matrix::Ones(_)) {
+            if are_ones {
                 return 1.0;
             }
             let mut largest = 0.0f64;
@@ -58,11 +60,15 @@ impl RowLists {
             if largest == 0.0 || ORDINARY.contains(&largest) { 1.0 } else { largest }
         };
         let units: Vec<f64> = columns.par_iter().with_min_len(16).map(unit).collect();
+        let units = units.iter().any(|&unit| unit != 1.0).then_some(units);
         let share = n_rows.div_ceil(rayon::current_num_threads()).max(1);
-        let firsts: Vec<usize> = (0..n_rows).step_by(share).collect();
-        let part = |first: usize| Part::of(columns, &units, first..(first + share).min(n_rows));
-        let parts = firsts.into_par_iter().map(part).collect();
-        Self { parts, units: units.iter().any(|&unit| unit != 1.0).then_some(units) }
+        let ranges: Vec<Range<usize>> = (0..n_rows).step_by(share).map(|at| at..(at + share).min(n_rows)).collect();
+        // Whether rows have one value must not hang on how they are dealt.
+        let common = if are_ones || units.is_some() { None } else { common_values(columns, &ranges) };
+        let has_values = !are_ones && common.is_none();
+        let unit = |place: usize| units.as_ref().map_or(1.0, |units| units[place]);
+        let parts = ranges.into_par_iter().map(|range| Part::of(columns, has_values, unit, range)).collect();
+        Self { parts, units, common }
     }
 
     /// The lower triangle of Σ hᵢ dᵢdᵢᵀ, `size` × `size`; a column of ones comes last where `intercept` says so.
@@ -70,20 +76,27 @@ impl RowLists {
     /// A line of the triangle is made at a time, and stays in the nearest cache while the rows of its feature are gone
     /// through. Lines do not share anything, so the bits do not depend on the number of threads.
     pub fn gram(&self, size: usize, intercept: bool, curvatures: &[f64]) -> Huge<f64> {
+        // hᵢ times the one value of the row, once and twice.
+        let once = self.times_common(curvatures);
+        let twice = self.times_common(&once);
         let mut gram = Huge::zeros(size * size);
-        gram.par_chunks_mut(size.max(1)).enumerate().with_max_len(8).for_each(|(line, sums)| {
-            for part in &self.parts {
-                let curvatures = &curvatures[part.first..][..part.starts.len() - 1];
-                let line = if intercept && line + 1 == size { None } else { Some(line) };
-                match &part.entries {
-                    Entries::Ones(places) => part.add_line(places, line, sums, curvatures, |&place| (place, 1.0)),
-                    Entries::Valued(entries) => {
-                        let read = |&Pair(place, value): &Pair| (place, f64::from(value));
-                        part.add_line(entries, line, sums, curvatures, read);
+        let lines = gram.par_chunks_mut(size.max(1)).enumerate().with_max_len(8);
+        lines.for_each_init(
+            || vec![0.0; MOST_PLACES],
+            |sums, (line, out)| {
+                let sums: &mut [f64; MOST_PLACES] = (&mut sums[..]).try_into().expect("that long");
+                for part in &self.parts {
+                    let rows = part.first..part.first + part.starts.len() - 1;
+                    if intercept && line + 1 == size {
+                        part.add_intercept(sums, line, &curvatures[rows.clone()], &once[rows]);
+                    } else {
+                        part.add_line(sums, line, &twice[rows]);
                     }
                 }
-            }
-        });
+                out.copy_from_slice(&sums[..size]);
+                sums[..size].fill(0.0);
+            },
+        );
         if let Some(units) = &self.units {
             let unit = |place: usize| units.get(place).copied().unwrap_or(1.0);
             for (place, line) in gram.chunks_exact_mut(size).enumerate() {
@@ -92,10 +105,40 @@ impl RowLists {
         }
         gram
     }
+
+    fn times_common<'a>(&self, of: &'a [f64]) -> Cow<'a, [f64]> {
+        match &self.common {
+            Some(common) => of.iter().zip(common).map(|(of, value)| of * value).collect(),
+            None => of.into(),
+        }
+    }
+}
+
+/// The one value of each row, where all entries of every row have the same (0 where it has none).
+fn common_values(columns: &[(&Matrix, usize)], ranges: &[Range<usize>]) -> Option<Vec<f64>> {
+    let of = |range: &Range<usize>| {
+        let mut values = vec![0.0; range.len()];
+        for &(matrix, at) in columns {
+            let mut same = true;
+            matrix.for_each_in(at, range.clone(), |row, value| {
+                let known = &mut values[row - range.start];
+                if *known == 0.0 {
+                    *known = value;
+                }
+                same &= *known == value && value != 0.0;
+            });
+            if !same {
+                return None;
+            }
+        }
+        Some(values)
+    };
+    let parts: Option<Vec<Vec<f64>>> = ranges.par_iter().map(of).collect();
+    parts.map(|parts| parts.concat())
 }
 
 impl Part {
-    fn of(columns: &[(&Matrix, usize)], units: &[f64], range: Range<usize>) -> Self {
+    fn of(columns: &[(&Matrix, usize)], has_values: bool, unit: impl Fn(usize) -> f64, range: Range<usize>) -> Self {
         let mut column_starts = vec![0];
         let mut starts = vec![0; range.len() + 1];
         for &(matrix, at) in columns {
@@ -108,86 +151,68 @@ impl Part {
         }
         (0..range.len()).for_each(|row| starts[row + 1] += starts[row]);
         let total = starts[range.len()];
-        let mut rows = Huge::zeros(total);
-        let entries = if matches!(columns.first(), Some((Matrix::Ones(_), _))) {
-            let mut places = Huge::zeros(total);
-            fill(columns, &range, &starts, &mut rows, &mut places, |place, _| place);
-            Entries::Ones(places)
-        } else {
-            let mut entries = Huge::zeros(total);
-            let entry = |place: u32, value: f64| Pair(place, (value / units[place as usize]) as f32);
-            fill(columns, &range, &starts, &mut rows, &mut entries, entry);
-            Entries::Valued(entries)
-        };
-        Self { first: range.start, starts, entries, columns: column_starts, rows }
+        let (mut places, mut rows) = (Huge::zeros(total), Huge::zeros(total));
+        let mut values = Huge::zeros(if has_values { total } else { 0 });
+        let (place_to, row_to, value_to) = (&mut places[..], &mut rows[..], &mut values[..]);
+        let mut next = starts.clone();
+        let mut at = 0;
+        for (place, &(matrix, column)) in columns.iter().enumerate() {
+            let unit = unit(place);
+            matrix.for_each_in(column, range.clone(), |row, value| {
+                let row = row - range.start;
+                let to = next[row];
+                place_to[to] = place as u16;
+                if has_values {
+                    value_to[to] = (value / unit) as f32;
+                }
+                row_to[at] = [row as u32, (to - starts[row]) as u32];
+                next[row] += 1;
+                at += 1;
+            });
+        }
+        Self { first: range.start, starts, places, values, columns: column_starts, rows }
     }
 
-    /// Adds what these rows have to a line of the triangle, or to that of the intercept.
-    fn add_line<E: Sync>(
-        &self,
-        entries: &[E],
-        line: Option<usize>,
-        sums: &mut [f64],
-        curvatures: &[f64],
-        read: impl Fn(&E) -> (u32, f64),
-    ) {
-        let Some(line) = line else {
-            let last = sums.len() - 1;
-            for (row, &curvature) in curvatures.iter().enumerate() {
-                sums[last] += curvature;
-                for entry in &entries[self.starts[row]..self.starts[row + 1]] {
-                    let (place, value) = read(entry);
-                    sums[place as usize] += curvature * value;
-                }
-            }
-            return;
-        };
+    /// Adds what these rows have to a line of the triangle: hᵢ as it is, or times the square of the row's one value.
+    fn add_line(&self, sums: &mut [f64; MOST_PLACES], line: usize, bends: &[f64]) {
         let rows = &self.rows[self.columns[line]..self.columns[line + 1]];
         for (at, &[row, offset]) in rows.iter().enumerate() {
             // The lists lie anywhere in memory: a look ahead hides the way there.
             if let Some(&[row, offset]) = rows.get(at + 8) {
                 let start = self.starts[row as usize];
-                prefetch_range(entries, start..start + offset as usize + 1);
+                prefetch_range(&self.places, start..start + offset as usize + 1);
+                if !self.values.is_empty() {
+                    prefetch_range(&self.values, start..start + offset as usize + 1);
+                }
             }
-            let curvature = curvatures[row as usize];
-            if curvature == 0.0 {
+            let (bend, start) = (bends[row as usize], self.starts[row as usize]);
+            if bend == 0.0 {
                 continue;
             }
-            let start = self.starts[row as usize];
-            let list = &entries[start..start + offset as usize + 1];
-            let scaled = curvature * read(&list[offset as usize]).1;
-            for entry in list {
-                let (place, value) = read(entry);
-                sums[place as usize] += scaled * value;
+            let list = start..start + offset as usize + 1;
+            let places = &self.places[list.clone()];
+            if self.values.is_empty() {
+                places.iter().for_each(|&place| sums[place as usize % MOST_PLACES] += bend);
+                continue;
+            }
+            let values = &self.values[list];
+            let scaled = bend * f64::from(values[offset as usize]);
+            for (&place, &value) in places.iter().zip(values) {
+                sums[place as usize % MOST_PLACES] += scaled * f64::from(value);
             }
         }
     }
-}
 
-/// A place and its value.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-struct Pair(u32, f32);
-
-/// Lists the entries of the features row by row, and says where each came to lie.
-fn fill<E: Pod>(
-    columns: &[(&Matrix, usize)],
-    range: &Range<usize>,
-    starts: &[usize],
-    rows: &mut [[u32; 2]],
-    entries: &mut [E],
-    entry: impl Fn(u32, f64) -> E,
-) {
-    let mut next = starts.to_vec();
-    let mut at = 0;
-    for (place, &(matrix, column)) in columns.iter().enumerate() {
-        matrix.for_each_in(column, range.clone(), |row, value| {
-            let row = row - range.start;
-            entries[next[row]] = entry(place as u32, value);
-            rows[at] = [row as u32, (next[row] - starts[row]) as u32];
-            next[row] += 1;
-            at += 1;
-        });
+    /// The same to the line of the intercept: hᵢ, and hᵢ times the row's one value where it has one.
+    fn add_intercept(&self, sums: &mut [f64; MOST_PLACES], line: usize, curvatures: &[f64], pulls: &[f64]) {
+        for (row, (&curvature, &pull)) in curvatures.iter().zip(pulls).enumerate() {
+            sums[line] += curvature;
+            let list = self.starts[row]..self.starts[row + 1];
+            for (at, &place) in self.places[list.clone()].iter().enumerate() {
+                let value = self.values.get(list.start + at).map_or(1.0, |&value| f64::from(value));
+                sums[place as usize % MOST_PLACES] += pull * value;
+            }
+        }
     }
 }
 
@@ -206,6 +231,37 @@ mod tests {
         let lower = [gram[0], gram[3], gram[4], gram[6], gram[7], gram[8]];
         // Row 1 has none of the features and counts for the intercept alone.
         assert_eq!(lower, [4.0 + 4.0 * 0.25, 2.0, 1.0 + 2.0, 2.0 + 4.0 * 0.5, 1.0 - 2.0, 17.0]);
+    }
+
+    #[test]
+    fn a_row_of_one_value_needs_no_list_of_them() {
+        let n_rows = 60;
+        let unit = |row: usize| 1.0 / (1.0 + row as f64).sqrt();
+        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 4)).is_multiple_of(3);
+        let rows_of = |odd: Option<usize>| -> Vec<Vec<(u32, f64)>> {
+            let value = |row: usize, column: usize| if odd == Some(row) && column > 5 { 0.25 } else { unit(row) };
+            let row = |row| (0..9).filter(|&at| present(row, at)).map(|at| (at as u32, value(row, at))).collect();
+            (0..n_rows).map(row).collect()
+        };
+        let h: Vec<f64> = (0..n_rows).map(|row| 1.0 / (1.0 + row as f64)).collect();
+        // All rows of one value, and one that is not.
+        for odd in [None, Some(n_rows - 2)] {
+            let rows = rows_of(odd);
+            let columns = Matrix::from_rows(9, &rows).transposed(None);
+            let lists = RowLists::of(n_rows, &std::array::from_fn::<_, 9, _>(|at| (&columns, at)));
+            assert_eq!(lists.common.is_some(), odd.is_none());
+            let gram = lists.gram(10, true, &h);
+            let entry = |row: usize, at: usize| match at {
+                9 => 1.0,
+                at => rows[row].iter().find(|(column, _)| *column as usize == at).map_or(0.0, |(_, value)| *value),
+            };
+            for line in 0..10 {
+                for other in 0..=line {
+                    let sum: f64 = (0..n_rows).map(|row| h[row] * entry(row, line) * entry(row, other)).sum();
+                    assert!((gram[line * 10 + other] - sum).abs() <= 1e-6 * sum, "{line}, {other}, {odd:?}");
+                }
+            }
+        }
     }
 
     #[test]
