@@ -22,8 +22,10 @@ mod cholesky;
 mod descent;
 mod face;
 mod gram;
+mod held;
 mod joint;
 mod lists;
+mod place;
 mod polish;
 mod quadratic;
 mod reduce;
@@ -36,7 +38,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::polish::Held;
+use self::held::Held;
 use self::reduce::Reduced;
 use self::set::WorkingSet;
 use crate::certificate::{Certificate, certify_at, certify_look, has_dual};
@@ -489,7 +491,7 @@ impl Solver for Auto<'_> {
         write_array(out, &self.margins)?;
         write_array(out, &self.gradient)?;
         write_array(out, &self.set.features)?;
-        polish::save(self.held.as_ref(), out)
+        held::save(self.held.as_ref(), out)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
@@ -510,7 +512,7 @@ impl Solver for Auto<'_> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a working set that is none"));
         }
         self.set = WorkingSet::new(self.problem(), features, &WorkingSet::default());
-        self.held = polish::load(self.set.features.len() + usize::from(self.problem().has_intercept()), input)?;
+        self.held = held::load(self.set.features.len() + usize::from(self.problem().has_intercept()), input)?;
         Ok(())
     }
 }

@@ -1,19 +1,19 @@
 //! Proximal Newton steps on one output of the working set.
 
 use std::borrow::Cow;
-use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::descent::Descent;
-use super::quadratic::{LARGE, Quadratic};
+use super::held::Held;
+use super::place::Place;
+use super::quadratic::LARGE;
 use super::search::{search, shifted};
 use super::{Auto, End, FEW, WorkingSet, stays_in_rows};
-use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
 use crate::pass::{self, Look};
-use crate::penalty::{ElasticNet, L1, Term};
+use crate::penalty::{ElasticNet, Term};
 use crate::problem::{Point, Problem};
 
 /// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
@@ -37,8 +37,6 @@ const SERVES_CHEAP: f64 = 0.02;
 const CHEAP: f64 = 3.0;
 /// After a step shorter than this the next is by the loss's upper curvature.
 const SHORT: f64 = 0.01;
-/// Dampings up to this one are all alike.
-const NO_DAMPING: f64 = 1e-6;
 
 /// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
 const LIVELY: f64 = 0.7;
@@ -50,139 +48,6 @@ const FURTHER: f64 = 0.03;
 pub(super) const IN_SIGHT: f64 = 0.5;
 /// What a step missed at the λ before is scaled by at most this for the next.
 const LONGEST: f64 = 4.0;
-
-/// The Hessian of a step, and what it was made for.
-pub(super) struct Held {
-    quadratic: Quadratic,
-    /// The places of the working set in the order of the Hessian.
-    order: Vec<usize>,
-    /// Whether each place of the working set is among them.
-    holds: Vec<bool>,
-    output: usize,
-    damping: f64,
-    /// The λ whose optimum it was made at, about, where that is known.
-    near: Option<f64>,
-}
-
-impl Held {
-    fn new(hessian: Huge<f64>, order: Vec<usize>, places: usize, output: usize, damping: f64) -> Self {
-        let mut holds = vec![false; places];
-        order.iter().for_each(|&at| holds[at] = true);
-        Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping, near: None }
-    }
-
-    /// Whether it is damped by so much, or by a like amount that makes no difference.
-    fn is_damped_by(&self, damping: f64) -> bool {
-        self.damping == damping || self.damping.max(damping) <= NO_DAMPING
-    }
-
-    /// What it has of the places of the working set.
-    fn of(&self, all: &[f64]) -> Vec<f64> {
-        self.order.iter().map(|&at| all[at]).collect()
-    }
-
-    /// The minimum of the model around a place.
-    fn minimum(&mut self, Place { terms, x, u }: &Place, tolerance: f64) -> Vec<f64> {
-        let l1: Vec<f64> = self.order.iter().map(|&at| terms[at].l1).collect();
-        let (mut ordered, mut slopes) = (self.of(x), self.of(u));
-        self.quadratic.solve(&l1, &mut ordered, &mut slopes, tolerance);
-        let mut z = x.clone();
-        self.order.iter().zip(ordered).for_each(|(&at, value)| z[at] = value);
-        z
-    }
-
-    /// A place after the intercept, the coordinate behind the features, has gone to its optimum by this Hessian.
-    fn centred(&self, place: &Place, features: usize) -> Place {
-        let Place { terms, mut x, mut u } = place.clone();
-        if let Some(at) = self.order.iter().position(|&at| at == features) {
-            let line = self.quadratic.row(at);
-            let delta = -u[features] / line[at];
-            x[features] += delta;
-            self.order.iter().zip(line).for_each(|(&at, h)| u[at] += h * delta);
-        }
-        Place { terms, x, u }
-    }
-
-    /// Goes with its features to a set that has more of them.
-    pub fn move_to(&mut self, from: &[u32], to: &[u32]) {
-        let place = |&at: &usize| match from.get(at) {
-            Some(feature) => to.binary_search(feature).expect("a set that has all of them"),
-            None => to.len() + at - from.len(),
-        };
-        self.order = self.order.iter().map(place).collect();
-        self.holds = vec![false; self.holds.len() + to.len() - from.len()];
-        self.order.iter().for_each(|&at| self.holds[at] = true);
-    }
-
-    /// Takes in some more places, whose lines over all places of the set are given.
-    fn extend(&mut self, places: &[usize], lines: &[Vec<f64>]) {
-        self.order.extend(places);
-        places.iter().for_each(|&at| self.holds[at] = true);
-        let lines = lines.iter().map(|line| self.order.iter().map(|&at| line[at]).collect()).collect::<Vec<Vec<f64>>>();
-        self.quadratic.extend(&lines);
-    }
-}
-
-/// Writes what is held; a Hessian formed anew would be another one.
-pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
-    let none: [f64; 0] = [];
-    write_array(out, &held.map_or([0.0; 2], |held| [held.output as f64, held.damping]))?;
-    write_array(out, &held.map_or(vec![], |held| held.order.iter().map(|&at| at as u32).collect()))?;
-    write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))?;
-    write_array(out, &held.map_or(vec![], |held| held.quadratic.factored().iter().map(|&at| at as u32).collect()))
-}
-
-/// Reads it back, for a working set of that many coordinates.
-pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>> {
-    let mut made_for = [0.0; 2];
-    read_exactly(input, &mut made_for)?;
-    let order: Vec<u32> = read_array(input, size)?;
-    let hessian: Huge<f64> = read_array(input, size * size)?.into();
-    let factored: Vec<u32> = read_array(input, size)?;
-    let is_face = factored.is_sorted_by(|a, b| a < b) && factored.last().is_none_or(|&at| (at as usize) < order.len());
-    if hessian.len() != order.len() * order.len() || order.iter().any(|&at| at as usize >= size) || !is_face {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set"));
-    }
-    let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();
-    let [output, damping] = made_for;
-    Ok((!order.is_empty()).then(|| {
-        let mut held = Held::new(hessian, order, size, output as usize, damping);
-        held.quadratic.factor_again(factored.into_iter().map(|at| at as usize).collect());
-        held
-    }))
-}
-
-/// One output of the working set: its coordinates, the intercept last where there is one.
-#[derive(Clone)]
-struct Place {
-    terms: Vec<ElasticNet>,
-    x: Vec<f64>,
-    /// The slopes of the smooth part.
-    u: Vec<f64>,
-}
-
-impl Place {
-    /// What the gap will be, about, if no other features have a say; `unit` is that of the margins, `size` that of F.
-    fn gap(&self, unit: f64, size: f64) -> f64 {
-        let Self { terms, x, u } = self;
-        let slope = |at: usize| u[at] - terms[at].l2 * x[at];
-        let room = |at: usize| if terms[at].l2 > 0.0 { f64::INFINITY } else { terms[at].l1 / slope(at).abs() };
-        let scale = (0..x.len()).filter(|&at| terms[at].l1 > 0.0).map(room).fold(1.0, f64::min);
-        let open = |at: usize| match terms[at] {
-            // Without a penalty: as the certificate has it for an intercept.
-            ElasticNet { l1: 0.0, l2: 0.0 } => slope(at).abs() * (2.0 * unit + x[at].abs()),
-            term if term.l2 > 0.0 => term.value(x[at]) + term.conjugate(slope(at)) + x[at] * slope(at),
-            term => term.value(x[at]) + scale * x[at] * slope(at),
-        };
-        // A dual point that has to be scaled loses by its square.
-        (1.0 - scale) * (1.0 - scale) * size + (0..x.len()).map(open).sum::<f64>()
-    }
-
-    fn violation(&self) -> f64 {
-        let of = |at: usize| L1 { l1: self.terms[at].l1 }.violation(self.x[at], self.u[at]);
-        (0..self.x.len()).fold(0.0, |most: f64, at| most.max(of(at)))
-    }
-}
 
 impl End {
     /// The coordinates of some features there, and their slopes; the intercept, where one is to come last, is at its

@@ -1,6 +1,7 @@
 //! Rows arrive one after the other; their values are kept in the narrowest type that holds all of them so far.
 
-use super::matrix::{Csr, Matrix};
+use super::csr::Csr;
+use super::matrix::Matrix;
 
 /// Grows a sparse matrix row by row.
 #[derive(Debug)]

@@ -10,7 +10,9 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::builder::fits_f32;
-use super::matrix::{Csr, Dense, Matrix};
+use super::csr::Csr;
+use super::dense::Dense;
+use super::matrix::Matrix;
 use crate::huge::Huge;
 
 /// The rows so far and their targets; values are of the narrowest type that held all of them.

@@ -7,7 +7,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::matrix::{Csr, Dense, Matrix, Rows, Value};
+use super::csr::Csr;
+use super::dense::Dense;
+use super::matrix::Matrix;
+use super::rows::{Rows, Value};
 use crate::huge::Huge;
 
 impl Matrix {

@@ -1,0 +1,36 @@
+//! A point as the model of a Newton step sees it.
+
+use crate::penalty::{ElasticNet, L1, Term};
+
+/// One output of the working set: its coordinates, the intercept last where there is one.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub terms: Vec<ElasticNet>,
+    pub x: Vec<f64>,
+    /// The slopes of the smooth part.
+    pub u: Vec<f64>,
+}
+
+impl Place {
+    /// What the gap will be, about, if no other features have a say; `unit` is that of the margins, `size` that of F.
+    pub fn gap(&self, unit: f64, size: f64) -> f64 {
+        let Self { terms, x, u } = self;
+        let slope = |at: usize| u[at] - terms[at].l2 * x[at];
+        let room = |at: usize| if terms[at].l2 > 0.0 { f64::INFINITY } else { terms[at].l1 / slope(at).abs() };
+        let scale = (0..x.len()).filter(|&at| terms[at].l1 > 0.0).map(room).fold(1.0, f64::min);
+        let open = |at: usize| match terms[at] {
+            // Without a penalty: as the certificate has it for an intercept.
+            ElasticNet { l1: 0.0, l2: 0.0 } => slope(at).abs() * (2.0 * unit + x[at].abs()),
+            term if term.l2 > 0.0 => term.value(x[at]) + term.conjugate(slope(at)) + x[at] * slope(at),
+            term => term.value(x[at]) + scale * x[at] * slope(at),
+        };
+        // A dual point that has to be scaled loses by its square.
+        (1.0 - scale) * (1.0 - scale) * size + (0..x.len()).map(open).sum::<f64>()
+    }
+
+    /// The largest violation of a condition.
+    pub fn violation(&self) -> f64 {
+        let of = |at: usize| L1 { l1: self.terms[at].l1 }.violation(self.x[at], self.u[at]);
+        (0..self.x.len()).fold(0.0, |most: f64, at| most.max(of(at)))
+    }
+}
