@@ -17,8 +17,9 @@ const LEAST_PART: usize = 32;
 const MOST_PART: usize = 4;
 /// λ on the sample is at least this share of λ_max.
 const NOISE: f64 = 0.03;
-/// The relative gap that will do there, and rounds before it has to do without.
-const ROUGHLY: f64 = 0.1;
+/// The relative gap that will do there, about, times the sample's share of the rows: steps on a large one cost nearly as
+/// much as those on all. Rounds before it has to do without.
+const ROUGHLY: f64 = 4.0;
 const ROUNDS: usize = 8;
 
 impl Auto<'_> {
@@ -35,7 +36,8 @@ impl Auto<'_> {
         let part = problem.on_rows(&rows).and_then(|part| part.with_lambda(Lambda::Value(at_lambda)));
         let Ok(part) = part else { return false };
         let Ok(sample) = Auto::new(&part, None, None) else { return false };
-        let mut sample = sample.aiming_at(ROUGHLY);
+        let roughly = (ROUGHLY * rows.len() as f64 / problem.n_rows() as f64).clamp(0.1, 0.8);
+        let mut sample = sample.aiming_at(roughly);
         for _ in 0..ROUNDS {
             let mut stop = false;
             let ended = sample.epoch(&mut |progress| {
@@ -43,7 +45,7 @@ impl Auto<'_> {
                 stop |= said == Control::Stop;
                 said
             });
-            let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(ROUGHLY));
+            let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(roughly));
             if stop || near || !matches!(ended, Ended::Epoch) {
                 break;
             }
