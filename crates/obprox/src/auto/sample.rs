@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn problem(loss: LossKind, sorted: bool, row_weights: bool) -> Problem {
-        let (n_rows, n_cols) = (6 * LEAST, 6);
+        let (n_rows, n_cols) = (40 * LEAST, 6);
         let number =
             |row: usize, column: usize| ((row * 7919 + column * 104_729 + row * column) % 1009) as f64 / 504.0 - 1.0;
         let cells: Vec<f64> = (0..n_rows * n_cols).map(|at| number(at / n_cols, at % n_cols)).collect();
