@@ -265,9 +265,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn a_guided_step_is_the_step() {
-        let size = LARGE + 40;
+    /// Of columns that have something to do with one another.
+    fn hessian(size: usize) -> Vec<f64> {
         let entry = |row: usize, column: usize| ((row * 37 + column * 17 + row * column) % 23) as f64 / 23.0 - 0.4;
         let mut hessian = vec![0.0; size * size];
         for row in 0..size {
@@ -276,6 +275,13 @@ mod tests {
             }
             hessian[row * size + row] += 1.0 + row as f64 / 100.0;
         }
+        hessian
+    }
+
+    #[test]
+    fn a_guided_step_is_the_step() {
+        let size = LARGE + 40;
+        let hessian = hessian(size);
         let model = |factored: Vec<usize>| {
             let mut model = Quadratic::new(size, hessian.clone().into());
             model.factor_again(factored);
@@ -301,14 +307,7 @@ mod tests {
     #[test]
     fn a_factor_at_hand_changes_the_way_and_not_the_end() {
         let size = LARGE + 60;
-        let entry = |row: usize, column: usize| ((row * 37 + column * 17 + row * column) % 23) as f64 / 23.0 - 0.4;
-        let mut hessian = vec![0.0; size * size];
-        for row in 0..size {
-            for column in 0..size {
-                hessian[row * size + column] = (0..30).map(|k| entry(row, k) * entry(column, k)).sum();
-            }
-            hessian[row * size + row] += 0.5 + row as f64 / 100.0;
-        }
+        let hessian = hessian(size);
         let slopes: Vec<f64> = (0..size).map(|at| (at as f64 * 1.3).sin()).collect();
         // As on a path: from the minimum at one l1 to that at another, where other coordinates are zero.
         let mut model = Quadratic::new(size, hessian.clone().into());
