@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use crate::data::{Buffer, Matrix, Rows, with_rows};
 use crate::huge::Huge;
+use crate::intercept;
 use crate::pass::{self, FEW_COLUMNS, by_columns, weighted};
 use crate::problem::Problem;
 
@@ -38,7 +39,7 @@ impl AtZero {
         // Below the rounding of the targets themselves nothing can be measured.
         let mut least_scale = 1e-14 * pass::mean_loss(problem, &margins).abs();
         if problem.has_intercept() {
-            pass::centre(problem, &mut margins, &mut vec![0.0; outputs]);
+            intercept::centre(problem, &mut margins, &mut vec![0.0; outputs]);
         }
         least_scale = least_scale.max(1e-3 * pass::mean_loss(problem, &margins).abs());
         let row_gradients = pass::row_gradients(problem, &margins);
@@ -88,11 +89,12 @@ impl Steepness {
             })
         };
         let pulls: Vec<Pull> = problem.targets().iter().enumerate().map(row).collect::<Option<_>>()?;
-        Some(match (kinds(&pulls), pulls.len()) {
-            (Some(kinds), ..=0xFFFF) if matches!(problem.matrix(), Matrix::Ones(_)) => {
+        let kinds = if matches!(problem.matrix(), Matrix::Ones(_)) { kinds(&pulls) } else { None };
+        Some(match (kinds, pulls.len()) {
+            (Some(kinds), ..=0xFFFF) => {
                 Self::counted(problem, &pulls, kinds, [1u32, 1 << 16], |count| [count & 0xFFFF, count >> 16])
             }
-            (Some(kinds), ..=0xFFFF_FFFF) if matches!(problem.matrix(), Matrix::Ones(_)) => {
+            (Some(kinds), ..=0xFFFF_FFFF) => {
                 Self::counted(problem, &pulls, kinds, [1u64, 1 << 32], |count| [count as u32, (count >> 32) as u32])
             }
             _ => Self::summed(problem, &pulls),
@@ -209,7 +211,7 @@ mod tests {
     fn the_slopes_at_zero_are_the_gradient_there() {
         for problem in problems() {
             let (mut margins, mut intercept) = (vec![0.0; problem.n_rows()], vec![0.0]);
-            pass::centre(&problem, &mut margins, &mut intercept);
+            intercept::centre(&problem, &mut margins, &mut intercept);
             assert!(intercept[0] < -0.5);
             let expected = pass::gradient(&problem, &pass::row_gradients(&problem, &margins));
             let kept: Vec<u32> = (3..problem.n_features() as u32).step_by(2).collect();

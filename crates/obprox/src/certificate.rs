@@ -16,6 +16,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::intercept;
 use crate::pass::{self, Look};
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
@@ -110,7 +111,7 @@ pub(crate) fn certify_at(
     let allowance = intercepts.iter().map(|intercept| intercept.slope.abs() * unit).sum::<f64>();
     if allowance > 1e-13 * certificate.objective.abs() && has_dual(problem) {
         let mut moved = point.intercept.clone();
-        pass::centre(problem, margins, &mut moved);
+        intercept::centre(problem, margins, &mut moved);
         row_gradients = pass::row_gradients(problem, margins);
         // The old one goes before the new one comes: at a huge n two of them are too many.
         *gradient = Vec::new();

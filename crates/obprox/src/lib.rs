@@ -40,6 +40,7 @@ mod engine;
 mod error;
 mod fit;
 mod huge;
+mod intercept;
 pub mod loss;
 pub mod method;
 pub mod metrics;

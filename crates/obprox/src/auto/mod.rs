@@ -44,6 +44,7 @@ use self::set::WorkingSet;
 use crate::certificate::{Certificate, certify_at, certify_look, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing, Support};
+use crate::intercept;
 use crate::observe::{Control, Progress, Round, Stage};
 use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, Penalty, Term};
@@ -226,7 +227,7 @@ impl<'a> Auto<'a> {
         if self.look.is_none() {
             if problem.has_intercept() && self.point.weights.iter().all(|&x| x == 0.0) {
                 let mut margins = vec![self.point.intercept[0]; problem.n_rows()];
-                pass::centre(&problem, &mut margins, &mut self.point.intercept);
+                intercept::centre(&problem, &mut margins, &mut self.point.intercept);
             }
             self.look = Some(pass::look(&problem, &self.point, None));
         } else {
@@ -244,7 +245,7 @@ impl<'a> Auto<'a> {
         let Some(look) = self.look.as_mut().filter(|_| problem.has_intercept()) else { return };
         let allowed = self.goal.unwrap_or(0.0) * f64::max(look.loss, problem.least_scale());
         if 2.0 * problem.margin_unit() * look.intercept_slope.abs() > polish::IN_SIGHT * allowed {
-            pass::centre(&problem, &mut look.margins, &mut self.point.intercept);
+            intercept::centre(&problem, &mut look.margins, &mut self.point.intercept);
             *look = pass::look(&problem, &self.point, self.spare.take());
         }
     }
@@ -253,7 +254,7 @@ impl<'a> Auto<'a> {
     fn certify(&mut self) {
         let problem = &*self.reduced.problem;
         if problem.has_intercept() {
-            pass::centre(problem, &mut self.margins, &mut self.point.intercept);
+            intercept::centre(problem, &mut self.margins, &mut self.point.intercept);
         }
         let row_gradients = pass::row_gradients(problem, &self.margins);
         match problem.slopes_at_zero() {

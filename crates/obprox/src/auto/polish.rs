@@ -12,6 +12,7 @@ use super::quadratic::LARGE;
 use super::search::{search, shifted};
 use super::{Auto, End, FEW, WorkingSet, stays_in_rows};
 use crate::huge::Huge;
+use crate::intercept;
 use crate::pass::{self, Look};
 use crate::penalty::{ElasticNet, Term};
 use crate::problem::{Point, Problem};
@@ -174,7 +175,7 @@ impl Auto<'_> {
                 self.point.intercept[output] = step.x[features.len()];
                 if !in_rows && outputs == 1 && is_large {
                     // It costs little beside a step, and what it is off by would hide how near the others are.
-                    pass::centre(&problem, &mut self.margins, &mut self.point.intercept);
+                    intercept::centre(&problem, &mut self.margins, &mut self.point.intercept);
                 }
             }
             // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
