@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use memchr::{memchr, memchr_iter, memrchr};
-use rayon::prelude::*;
 
 use super::source::Source;
 use crate::huge::Huge;
@@ -27,31 +26,6 @@ pub(super) struct Flaw {
     pub column: usize,
     /// What is wrong and what to do about it.
     pub message: String,
-}
-
-/// Parses a stream piece by piece; every piece is made of whole lines, each with its line end. `take` receives the
-/// parts in order. The error is the first in the order of the file. `lines_before` lines were taken off already.
-pub(super) fn parse_lines<P: Send>(
-    source: Source,
-    block_size: usize,
-    lines_before: u64,
-    parse: impl Fn(&[u8]) -> std::result::Result<P, Flaw> + Sync,
-    mut take: impl FnMut(P) + Send,
-) -> Result<()> {
-    let mut parts: Vec<P> = Vec::new();
-    let mut blocks = Blocks::of(source, block_size, lines_before);
-    while blocks.advance()? {
-        let text = blocks.text();
-        let pieces = cut(text);
-        let parse_all = || pieces.par_iter().map(|piece| parse(&text[piece.clone()])).collect::<Vec<_>>();
-        // Taking the last block's parts is serial work, mostly of the memory: worth doing beside the parsing.
-        let (parsed, ()) = rayon::join(parse_all, || parts.drain(..).for_each(&mut take));
-        for (piece, part) in pieces.iter().zip(parsed) {
-            parts.push(part.map_err(|flaw| blocks.error(piece.start, flaw))?);
-        }
-    }
-    parts.into_iter().for_each(take);
-    Ok(())
 }
 
 fn count_lines(text: &[u8]) -> u64 {

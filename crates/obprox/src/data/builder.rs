@@ -2,6 +2,7 @@
 
 use super::csr::Csr;
 use super::matrix::Matrix;
+use super::rows::Rows;
 
 /// Grows a sparse matrix row by row.
 #[derive(Debug)]
@@ -61,6 +62,14 @@ impl Builder {
     /// Ends the row under way; a row without entries is a row.
     pub fn end_row(&mut self) {
         self.offsets.push(self.indices.len() as u64);
+    }
+
+    /// Appends any rows.
+    pub(super) fn push_rows(&mut self, rows: &impl Rows) {
+        for row in 0..rows.n_rows() {
+            rows.for_each(row, |column, value| self.push(column as u32, value));
+            self.end_row();
+        }
     }
 
     /// Number of finished rows.

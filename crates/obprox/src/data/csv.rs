@@ -12,9 +12,9 @@ use memchr::{memchr, memchr_iter};
 use super::blocks::{Blocks, Flaw, cut};
 use super::boundaries::Boundaries;
 use super::number::{self, shown};
-use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width};
+use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width, most_rows};
 use super::source::Source;
-use super::{Builder, Dataset, Label, Matrix, ReadOptions};
+use super::{Builder, Dataset, Label, Matrix, ReadOptions, with_rows};
 use crate::{Error, Result};
 
 /// Reads a whole stream.
@@ -84,10 +84,7 @@ impl Table {
             Self::Dense(all) => *all = sheet,
             Self::Sparse(builder, targets) => {
                 let (rows, more) = sheet.finish(n_cols);
-                for row in 0..rows.n_rows() {
-                    rows.for_each(row, |column, value| builder.push(column as u32, value));
-                    builder.end_row();
-                }
+                with_rows!(&rows, |rows| builder.push_rows(rows));
                 targets.extend(more);
             }
         }
@@ -241,8 +238,7 @@ impl Parser for Layout {
     type Index = ();
 
     fn count(&self, text: &[u8]) -> Counts {
-        // A last line may lack its line end.
-        let rows = memchr_iter(b'\n', text).count() + usize::from(!text.ends_with(b"\n"));
+        let rows = most_rows(text);
         Counts { rows, entries: rows * self.n_features() }
     }
 

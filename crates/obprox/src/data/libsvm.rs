@@ -13,7 +13,7 @@ use super::Dataset;
 use super::blocks::{Blocks, Flaw, cut};
 use super::boundaries::Boundaries;
 use super::number::{self, shown};
-use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width};
+use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width, most_rows};
 use super::source::Source;
 use crate::Result;
 
@@ -80,9 +80,7 @@ impl Parser for Libsvm {
     type Index = u32;
 
     fn count(&self, text: &[u8]) -> Counts {
-        let count = |byte: u8| memchr_iter(byte, text).count();
-        // A last line may lack its line end.
-        Counts { rows: count(b'\n') + usize::from(!text.ends_with(b"\n")), entries: count(b':') }
+        Counts { rows: most_rows(text), entries: memchr_iter(b':', text).count() }
     }
 
     fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W, u32>) -> std::result::Result<(), Trouble<Flaw>> {

@@ -245,10 +245,7 @@ impl Matrix {
 /// Any rows as sparse ones.
 fn sparse(rows: &impl Rows) -> Matrix {
     let mut builder = super::builder::Builder::default();
-    for row in 0..rows.n_rows() {
-        rows.for_each(row, |column, value| builder.push(column as u32, value));
-        builder.end_row();
-    }
+    builder.push_rows(rows);
     builder.finish(Some(rows.n_cols()))
 }
 

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
+use memchr::memchr_iter;
 use rayon::prelude::*;
 
 use super::builder::fits_f32;
@@ -69,6 +70,11 @@ impl<I: Index> Default for Sheet<I> {
 pub(super) struct Counts {
     pub rows: usize,
     pub entries: usize,
+}
+
+/// No fewer rows than a piece of text has: its lines, the last of which may lack its line end.
+pub(super) fn most_rows(text: &[u8]) -> usize {
+    memchr_iter(b'\n', text).count() + usize::from(!text.ends_with(b"\n"))
 }
 
 /// Room for the rows of one piece of text.

@@ -1,6 +1,8 @@
 //! A text of one number a line.
 
-use super::blocks::{Flaw, parse_lines};
+use rayon::prelude::*;
+
+use super::blocks::{Blocks, Flaw, cut};
 use super::number;
 use super::source::Source;
 use crate::Result;
@@ -10,9 +12,14 @@ const BLOCK: usize = 1 << 20;
 /// Reads a whole stream.
 pub(super) fn read(source: Source) -> Result<Vec<f64>> {
     let mut all = Vec::new();
-    parse_lines(source, BLOCK, 0, parse, |part| {
-        all.extend_from_slice(&part);
-    })?;
+    let mut blocks = Blocks::of(source, BLOCK, 0);
+    while blocks.advance()? {
+        let (text, pieces) = (blocks.text(), cut(blocks.text()));
+        let parts: Vec<_> = pieces.par_iter().map(|piece| parse(&text[piece.clone()])).collect();
+        for (piece, part) in pieces.iter().zip(parts) {
+            all.extend(part.map_err(|flaw| blocks.error(piece.start, flaw))?);
+        }
+    }
     Ok(all)
 }
 
