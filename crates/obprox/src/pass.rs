@@ -9,7 +9,6 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::data::{Matrix, Rows, with_rows};
-use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
 /// Rows in one fixed block of a sum.
@@ -360,32 +359,6 @@ pub(crate) fn column_ranges(matrix: &impl Rows) -> Vec<Range<usize>> {
         }
     }
     ranges
-}
-
-/// (1/N) Σ wᵢd² and (1/N) Σ wᵢℓ″d² of every coordinate without penalty; of the others nothing.
-pub(crate) fn free_sizes(problem: &Problem, margins: &[f64]) -> Vec<(f64, f64)> {
-    let (outputs, loss, regularization) = (problem.outputs(), problem.loss(), problem.regularization());
-    let mut sizes = vec![(0.0, 0.0); problem.n_features() * outputs];
-    let (mut slopes, mut curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
-    loss.expand(margins, problem.targets(), &mut slopes, &mut curvatures);
-    let mut add = |row: usize, feature: usize, value: f64| {
-        let weight = problem.row_weight(row) / problem.n_rows() as f64 * value * value;
-        if weight > 0.0 && regularization.term(feature).kink() == 0.0 {
-            let curvatures = &curvatures[row * outputs..(row + 1) * outputs];
-            for (size, curvature) in sizes[feature * outputs..(feature + 1) * outputs].iter_mut().zip(curvatures) {
-                size.0 += weight;
-                size.1 += weight * curvature;
-            }
-        }
-    };
-    match problem.columns() {
-        Some(columns) => {
-            (0..columns.n_rows()).for_each(|feature| columns.for_each(feature, |row, value| add(row, feature, value)));
-        }
-        None => (0..problem.n_rows())
-            .for_each(|row| problem.matrix().for_each(row, |feature, value| add(row, feature, value))),
-    }
-    sizes
 }
 
 /// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.

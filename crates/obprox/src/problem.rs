@@ -324,9 +324,15 @@ impl Problem {
         self.least_scale
     }
 
-    /// How far margins may be expected to lie from those at x = 0: the deviation of real targets, about 1 for classes.
+    /// How far margins may be expected to lie from those at x = 0: the deviation of real targets, about 1 for classes. A
+    /// loss that grows only linearly lets them lie further away.
     pub(crate) fn margin_unit(&self) -> f64 {
-        (2e3 * self.least_scale).sqrt()
+        let at_zero = 1e3 * self.least_scale;
+        let linear = match self.loss.slope_range(self.targets[0]) {
+            Some((low, high)) => at_zero / low.abs().max(high.abs()),
+            None => 0.0,
+        };
+        (2.0 * at_zero).sqrt().max(linear)
     }
 
     /// Whether there is an intercept.

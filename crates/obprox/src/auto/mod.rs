@@ -41,7 +41,7 @@ use rayon::prelude::*;
 use self::held::Held;
 use self::reduce::Reduced;
 use self::set::WorkingSet;
-use crate::certificate::{Certificate, certify_at, certify_look, has_dual};
+use crate::certificate::{self, Certificate, certify_at, certify_look, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing, Support};
 use crate::intercept;
@@ -230,24 +230,17 @@ impl<'a> Auto<'a> {
                 intercept::centre(&problem, &mut margins, &mut self.point.intercept);
             }
             self.look = Some(pass::look(&problem, &self.point, None));
-        } else {
-            self.centre_where_it_matters();
         }
-        let look = self.look.as_ref().expect("looked at just now");
-        let certificate = certify_look(&problem, &self.point, look);
-        self.before = (certificate.objective, certificate.kkt);
-        self.certificate = Some(certificate);
-    }
-
-    /// Moves the intercept to its optimum where the slope it was left with would stand in the way of the goal.
-    fn centre_where_it_matters(&mut self) {
-        let problem = Arc::clone(&self.reduced.problem);
-        let Some(look) = self.look.as_mut().filter(|_| problem.has_intercept()) else { return };
-        let allowed = self.goal.unwrap_or(0.0) * f64::max(look.loss, problem.least_scale());
-        if 2.0 * problem.margin_unit() * look.intercept_slope.abs() > polish::IN_SIGHT * allowed {
+        // The proof wants the intercept at its optimum: what is left of its slope may stand in the way of the goal.
+        let look = self.look.as_mut().expect("looked at just now");
+        let allowed = polish::IN_SIGHT * self.goal.unwrap_or(0.0) * f64::max(look.loss.abs(), problem.least_scale());
+        if problem.has_intercept() && certificate::left_by_intercept(&problem, look) > allowed {
             intercept::centre(&problem, &mut look.margins, &mut self.point.intercept);
             *look = pass::look(&problem, &self.point, self.spare.take());
         }
+        let certificate = certify_look(&problem, &self.point, look);
+        self.before = (certificate.objective, certificate.kkt);
+        self.certificate = Some(certificate);
     }
 
     /// Computes gradient and certificate of the point, the intercept at its optimum.

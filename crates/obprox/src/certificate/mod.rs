@@ -4,18 +4,18 @@
 //! s|c_j| ≤ λ_j for all j, weak duality gives F(z) ≥ D = −(1/N) Σ wᵢℓ*(sθᵢ) − Σ_j p_j*(s·c_j) for every z. With λ₂ > 0
 //! the penalty's conjugate is finite everywhere and s = 1.
 //!
-//! A coordinate without penalty has c_j = 0 only up to rounding. What is left of it is counted: F(z) ≥ D + s·c_j·z_j, so
-//! s(|c_j|R_j − c_j·x_j) is added to the gap, which then bounds F − F* over all points with |z_j − x_j| ≤ R_j in those
-//! coordinates. R_j is free of the units of columns and targets. With u = √(2f₀), f₀ being the loss at x = 0 with b at
-//! its optimum, it is |x_j|, and what moves the margins by u in quadratic mean, and two Newton steps of the coordinate;
-//! for b, which is at its optimum already or next to it, it is 2u and two Newton steps.
+//! A coordinate without penalty wants c_j = 0: the rows' slopes are corrected until they have that, to rounding ([`free`]).
+//! The gap is widened by what rounding may have hidden of it.
 //!
 //! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of
 //! what is left of it are of no use to anyone.
 
+mod free;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use self::free::Feasible;
 use crate::intercept;
 use crate::pass::{self, Look};
 use crate::penalty::{Penalty, Term};
@@ -73,19 +73,17 @@ pub fn certify(problem: &Problem, point: &Point) -> Certificate {
 
 /// The same, of a point that was looked at, with the intercept where it is.
 pub(crate) fn certify_look(problem: &Problem, point: &Point, look: &Look) -> Certificate {
-    let intercepts: Vec<Intercept> = match problem.has_intercept() {
-        true => {
-            // As for any other coordinate without penalty, two Newton steps lead far enough.
-            let newton = 2.0 * look.intercept_slope.abs() / look.intercept_curvature;
-            let radius = 2.0 * problem.margin_unit() + if newton.is_nan() { 0.0 } else { newton };
-            vec![Intercept { at: point.intercept[0], slope: look.intercept_slope, radius }]
-        }
-        false => Vec::new(),
-    };
+    let intercept = Intercept { at: point.intercept[0], slope: look.intercept_slope };
+    let intercepts = if problem.has_intercept() { vec![intercept] } else { Vec::new() };
     let mut certificate = figures(problem, point, look.loss, &intercepts, &look.gradient);
     let seen = (&look.margins[..], &look.slopes[..], &look.gradient[..]);
     certificate.gap = gap(problem, point, certificate.objective, &intercepts, seen);
     certificate
+}
+
+/// What the slope of the intercept at a point adds to its gap.
+pub(crate) fn left_by_intercept(problem: &Problem, look: &Look) -> f64 {
+    free::FAR * problem.margin_unit() * look.intercept_slope.abs()
 }
 
 /// The same, with the margins, the rows' gradients and the full gradient of the point at hand. Where the intercept has
@@ -103,7 +101,7 @@ pub(crate) fn certify_at(
             return Vec::new();
         }
         let slopes = pass::intercept_gradient(problem, row_gradients);
-        slopes.into_iter().zip(intercept).map(|(slope, &at)| Intercept { at, slope, radius: 2.0 * unit }).collect()
+        slopes.into_iter().zip(intercept).map(|(slope, &at)| Intercept { at, slope }).collect()
     };
     let mut intercepts = intercepts_at(&point.intercept, &row_gradients);
     let mut certificate = figures(problem, point, pass::mean_loss(problem, margins), &intercepts, gradient);
@@ -128,11 +126,11 @@ pub(crate) fn has_dual(problem: &Problem) -> bool {
     problem.loss().conjugate(&vec![0.0; problem.outputs()], problem.targets()[0]).is_some()
 }
 
-/// An intercept: its value, its slope, and how far from there it may be at the optimum.
+/// An intercept: its value and its slope.
+#[derive(Clone, Copy)]
 struct Intercept {
     at: f64,
     slope: f64,
-    radius: f64,
 }
 
 /// All but the gap.
@@ -220,6 +218,9 @@ impl Sums {
     }
 }
 
+/// What the sums that a gap is made of may be off by, relative to their size: they are sums of many terms.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
 /// F less the dual value and what unpenalised coordinates leave open, by the margins, the rows' gradients and the full
 /// gradient; nothing where the loss has no conjugate.
 fn gap(
@@ -227,45 +228,34 @@ fn gap(
     point: &Point,
     objective: f64,
     intercepts: &[Intercept],
-    (margins, row_gradients, gradient): (&[f64], &[f64], &[f64]),
+    seen: (&[f64], &[f64], &[f64]),
 ) -> Option<f64> {
     if !has_dual(problem) || objective.is_nan() {
         return None;
     }
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
+    let Feasible { duals, gradient, open } = free::feasible(problem, point, objective, intercepts, seen);
     let room = |(at, slope): (usize, &f64)| {
         let term = regularization.term(at / outputs);
         if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() { term.kink() / slope.abs() } else { 1.0 }
     };
     let scale = gradient.par_iter().with_min_len(BLOCK).enumerate().map(room).reduce(|| 1.0, f64::min);
-    // F(z) ≥ D + s·c_j·z_j for a free coordinate, and z_j is no further than R_j from x_j.
-    let left_open = |slope: f64, x: f64, radius: f64| scale * (slope.abs() * radius - slope * x);
-    let mut open: f64 = intercepts.iter().map(|&Intercept { at, slope, radius }| left_open(slope, at, radius)).sum();
-    let (mut conjugate, mut free) = (0.0, Vec::new());
-    // With the same l1 penalty on all there is nothing to add up: s has put every slope within its domain.
-    let plain = regularization.l2 == 0.0 && regularization.l1 > 0.0 && regularization.weights.is_none();
-    let coordinates = if plain { 0 } else { point.weights.len() };
-    for (at, (&slope, &x)) in gradient.iter().zip(&point.weights).enumerate().take(coordinates) {
-        let term = regularization.term(at / outputs);
-        if term.l2 > 0.0 {
-            conjugate += term.conjugate(scale * slope);
-        } else if term.kink() == 0.0 {
-            free.push((at, slope, x));
-        }
-    }
-    if !free.is_empty() {
-        let sizes = pass::free_sizes(problem, margins);
-        for (at, slope, x) in free.into_iter().filter(|(_, slope, _)| *slope != 0.0) {
-            let (square, curvature) = sizes[at];
-            let radius = x.abs() + problem.margin_unit() / square.sqrt() + 2.0 * slope.abs() / curvature;
-            open += left_open(slope, x, radius);
-        }
-    }
-    let mean = pass::mean_conjugate(problem, scale, row_gradients);
-    let gap = objective + mean + conjugate + open;
-    // A dual that is not finite proves nothing; it must not pass for a loss without a dual.
-    // Rounding can leave a gap of −1e-17 at the optimum; F − F* is never negative.
-    Some(if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) })
+    // Without λ₂ there is nothing to add up: s has put every slope within its domain.
+    let coordinates = if regularization.l2 == 0.0 { 0 } else { point.weights.len() };
+    let conjugate: f64 = gradient
+        .iter()
+        .enumerate()
+        .take(coordinates)
+        .map(|(at, &slope)| {
+            let term = regularization.term(at / outputs);
+            if term.l2 > 0.0 { term.conjugate(scale * slope) } else { 0.0 }
+        })
+        .sum();
+    let mean = pass::mean_conjugate(problem, scale, &duals);
+    let rounding = ROUNDING * (objective.abs() + mean.abs() + conjugate);
+    let gap = objective + mean + conjugate + scale * open;
+    // A dual that is not finite proves nothing; it must not pass for a loss without a dual. F − F* is never negative.
+    Some(if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding })
 }
 
 fn square(x: f64) -> f64 {
