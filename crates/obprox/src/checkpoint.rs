@@ -17,7 +17,7 @@ use crate::output::write_whole;
 use crate::problem::Problem;
 use crate::{Error, Result};
 
-const MAGIC: &[u8; 16] = b"obprox-state-01\n";
+const MAGIC: &[u8; 16] = b"obprox-state-02\n";
 
 /// What a checkpoint says of its run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub(crate) struct Header {
     pub seconds: f64,
     /// Epochs completed.
     pub epoch: u64,
+    /// Whether the run ended there because nothing was left to win.
+    pub stalled: bool,
 }
 
 /// The checkpoint's file in its directory.

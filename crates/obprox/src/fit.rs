@@ -206,6 +206,9 @@ pub(crate) enum Ended {
     Epoch,
     /// In the middle of one, because it was told to.
     Stopped,
+    /// The same, at a point that is worth handing out but cannot be gone on from to the same bits: the checkpoint of the
+    /// last whole epoch stands.
+    Interrupted,
     /// A number was no longer finite.
     NotFinite,
     /// With a whole epoch, the last of several that brought nothing.
@@ -364,6 +367,10 @@ impl<'a> Run<'a> {
         // ---- epochs ------------------------------------------------------------------------------------------
         let mut last_good: Option<(Support, Certificate)> = None;
         let status = loop {
+            if let Some((ended, certificate)) = self.ended_before(&state) {
+                last_good = Some((solver.support(), certificate));
+                break ended;
+            }
             if state.epoch >= self.settings.epochs {
                 break Status::MaxEpochs;
             }
@@ -383,6 +390,7 @@ impl<'a> Run<'a> {
                     self.save(solver.as_ref(), &state)?;
                     break Status::Stopped;
                 }
+                Ended::Interrupted => break Status::Stopped,
                 Ended::Epoch | Ended::Stalled => state.epoch += 1,
             }
 
@@ -423,15 +431,16 @@ impl<'a> Run<'a> {
                 stop |= observer.epoch(&record) == Control::Stop;
             }
             state.trace.push(record);
+            state.stalled = matches!(ended, Ended::Stalled);
             self.save(solver.as_ref(), &state)?;
             if converged {
                 break Status::Converged;
             }
+            if state.stalled {
+                break Status::Stalled;
+            }
             if stop {
                 break Status::Stopped;
-            }
-            if matches!(ended, Ended::Stalled) {
-                break Status::Stalled;
             }
         };
 
@@ -482,6 +491,7 @@ impl<'a> Run<'a> {
             trace: Vec::new(),
             seconds: 0.0,
             epoch: 0,
+            stalled: false,
         };
         let Some(directory) = &self.checkpoint else { return Ok(fresh(String::new())) };
         let fingerprint = checkpoint::fingerprint(self.problem);
@@ -501,6 +511,14 @@ impl<'a> Run<'a> {
         }
         let header = reader.finish(|input| solver.load(input))?;
         Ok(Header { settings: self.settings.clone(), ..header })
+    }
+
+    /// How the run of a checkpoint ended by itself, where it did: then there is nothing to go on with.
+    fn ended_before(&self, state: &Header) -> Option<(Status, Certificate)> {
+        let certificate = state.trace.last()?.certificate.clone()?;
+        let converged = certificate.within(self.settings.tolerance);
+        let status = if converged { Status::Converged } else { Status::Stalled };
+        (converged || state.stalled).then_some((status, certificate))
     }
 
     fn save(&self, solver: &dyn Solver, state: &Header) -> Result<()> {

@@ -192,8 +192,6 @@ pub(crate) struct Look {
     /// ∂f/∂x and ∂f/∂b.
     pub gradient: Vec<f64>,
     pub intercept_slope: f64,
-    /// ∂²f/∂b².
-    pub intercept_curvature: f64,
 }
 
 /// All of it in one pass over rows of few columns: a block of rows is in the nearest caches when its margins have become
@@ -207,7 +205,7 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
         spare.unwrap_or_else(|| (vec![0.0; n_rows], vec![0.0; n_rows], vec![0.0; n_rows]));
     let tasks = margins.par_chunks_mut(share).zip(slopes.par_chunks_mut(share)).zip(curvatures.par_chunks_mut(share));
     let parts = tasks.enumerate().map(|(task, ((margins, slopes), curvatures))| {
-        let (mut totals, mut gradient) = ([0.0; 3], vec![0.0; problem.n_features()]);
+        let (mut totals, mut gradient) = ([0.0; 2], vec![0.0; problem.n_features()]);
         let blocks = margins.chunks_mut(BLOCK).zip(slopes.chunks_mut(BLOCK)).zip(curvatures.chunks_mut(BLOCK));
         for (block, ((margins, slopes), curvatures)) in blocks.enumerate() {
             let first = task * share + block * BLOCK;
@@ -218,8 +216,7 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
                 loss.expand(margins, targets, slopes, curvatures);
                 match problem.row_weights() {
                     None => {
-                        let of = [loss.total(margins, targets), slopes.iter().sum(), curvatures.iter().sum()];
-                        add_up(&mut totals, of);
+                        add_up(&mut totals, [loss.total(margins, targets), slopes.iter().sum()]);
                         rows.add_rows(first..first + slopes.len(), slopes, &mut gradient);
                     }
                     Some(weights) => {
@@ -227,7 +224,7 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
                             // A row that does not count may well have an infinite loss.
                             if weight != 0.0 {
                                 let value = loss.value(&margins[at..at + 1], targets[at]);
-                                add_up(&mut totals, [value, slopes[at], curvatures[at]].map(|of| weight * of));
+                                add_up(&mut totals, [value, slopes[at]].map(|of| weight * of));
                                 rows.add_all_to(first + at, weight * slopes[at], &mut gradient);
                             }
                         }
@@ -237,18 +234,18 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
         }
         (totals, gradient)
     });
-    let (mut totals, mut gradient) = ([0.0; 3], vec![0.0; problem.n_features()]);
-    for part in parts.collect::<Vec<([f64; 3], Vec<f64>)>>() {
+    let (mut totals, mut gradient) = ([0.0; 2], vec![0.0; problem.n_features()]);
+    for part in parts.collect::<Vec<([f64; 2], Vec<f64>)>>() {
         add_up(&mut totals, part.0);
         gradient.iter_mut().zip(part.1).for_each(|(sum, part)| *sum += part);
     }
     let scale = 1.0 / n_rows as f64;
     gradient.iter_mut().for_each(|sum| *sum *= scale);
-    let [loss, intercept_slope, intercept_curvature] = totals.map(|total| scale * total);
-    Look { margins, slopes, curvatures, loss, gradient, intercept_slope, intercept_curvature }
+    let [loss, intercept_slope] = totals.map(|total| scale * total);
+    Look { margins, slopes, curvatures, loss, gradient, intercept_slope }
 }
 
-fn add_up(totals: &mut [f64; 3], of: [f64; 3]) {
+fn add_up(totals: &mut [f64; 2], of: [f64; 2]) {
     totals.iter_mut().zip(of).for_each(|(total, of)| *total += of);
 }
 
@@ -438,12 +435,6 @@ mod tests {
                 assert!(look.gradient.iter().zip(&gradient).all(|(a, b)| near(*a, *b)), "{loss:?}");
                 assert!(near(look.loss, mean_loss(&problem, &margins)), "{loss:?}");
                 assert!(near(look.intercept_slope, intercept_gradient(&problem, &row_gradients)[0]), "{loss:?}");
-                let mut curvature = [0.0];
-                let bend = |row: usize| {
-                    problem.loss().curvature(&margins[row..row + 1], problem.targets()[row], &mut curvature);
-                    problem.row_weight(row) * curvature[0] / n_rows as f64
-                };
-                assert!(near(look.intercept_curvature, (0..n_rows).map(bend).sum()), "{loss:?}");
                 let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
                 let other = super::look(&problem, &Point { intercept: vec![9.0], ..point.clone() }, None);
                 let again = on_one_thread.install(|| super::look(&problem, &point, Some(other)));

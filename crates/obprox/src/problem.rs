@@ -252,6 +252,13 @@ impl Problem {
         Self { left_out, regularization, steepest: None, slopes_at_zero: slopes, ..self.clone() }
     }
 
+    /// The same problem with another loss for the same targets; λ keeps its value.
+    pub(crate) fn with_loss(&self, loss: Arc<dyn Loss>) -> Self {
+        let mut problem = Self { loss, ..self.clone() };
+        problem.look_at_zero();
+        problem
+    }
+
     /// The features one after the other, where they were taken out of the rows.
     pub(crate) fn columns(&self) -> Option<&Matrix> {
         self.columns.as_deref()

@@ -32,6 +32,7 @@ mod reduce;
 mod sample;
 mod search;
 mod set;
+mod smooth;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -58,10 +59,14 @@ const FALL: f64 = 4.0;
 const FEW: usize = 512;
 /// λ is near λ_max from this share of it on: then few features will be wanted of however few there are.
 const NEAR_MAX: f64 = 0.25;
+/// From this share of λ_max down λ falls to its value with few features too: at once the face would be anyone's guess.
+const TINY: f64 = 1e-4;
 /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
 const NEAR: f64 = 0.8;
 /// A set grows where at most one in so many of its features would be new; more are cause for another one.
 const FEW_NEW: usize = 16;
+/// A round that takes less of F than this share of it, and of the gap, brings nothing: there are not rounds enough.
+const PROGRESS: f64 = 1e-5;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 
@@ -135,12 +140,14 @@ pub(crate) struct Auto<'a> {
     goal: Option<f64>,
     /// The damping of the Newton steps, relative to the curvature.
     damping: f64,
-    /// Whether the next step is by the loss's upper curvature: where ℓ″ vanishes, as beyond Huber's δ, Newton steps
-    /// lead anywhere, and one by a model that lies above F leads on.
-    careful: bool,
+    /// The least curvature of each row for the next step; none where the last step was a whole one. Where ℓ″ vanishes or
+    /// jumps, as beyond Huber's δ, Newton steps lead too far; then the secants of the slopes along the step that was too
+    /// long say what it ran into.
+    secants: Vec<f64>,
     rounds: u64,
     steps: u64,
-    /// Rounds in a row that brought nothing.
+    /// The least KKT distance after any round at the λ asked for, and rounds in a row that brought nothing.
+    least_kkt: f64,
     idle: u32,
 }
 
@@ -167,9 +174,11 @@ impl<'a> Auto<'a> {
         let Left { reduced, ended, before, margins, look, set, held } = left;
         let (point, gradient) = (ended.point.clone(), ended.gradient.clone());
         let ends = [Some(ended).filter(|end| !end.gradient.is_empty()), before];
+        let is_tiny = problem.lambda() < TINY * problem.lambda_max();
+        let falls = reduced.problem.n_features() > FEW || is_tiny;
         Ok(Self {
             whole: problem,
-            stretch: if start.is_some() || reduced.problem.n_features() <= FEW { 1.0 } else { f64::INFINITY },
+            stretch: if start.is_some() || !falls { 1.0 } else { f64::INFINITY },
             stage: Stage::Polish,
             at_lambda: problem.lambda(),
             floor,
@@ -187,9 +196,10 @@ impl<'a> Auto<'a> {
             before: (f64::INFINITY, f64::INFINITY),
             goal: None,
             damping: 1e-10,
-            careful: false,
+            secants: Vec::new(),
             rounds: 0,
             steps: 0,
+            least_kkt: f64::INFINITY,
             idle: 0,
         })
     }
@@ -336,7 +346,7 @@ impl<'a> Auto<'a> {
             let kink = regularization.term(at / outputs).kink();
             if kink > 0.0 { slope.abs() / kink } else { 0.0 }
         };
-        self.gradient.par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max)
+        self.gradient().par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max)
     }
 
     /// The working set: what is not zero or not penalised, and the worst violators, as many again.
@@ -377,9 +387,21 @@ impl<'a> Auto<'a> {
 impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
         let outputs = self.problem().outputs();
-        if self.gradient().is_empty() {
-            let sampled = self.rounds == 0 && self.start_from_a_sample(tell);
+        if self.gradient().is_empty() && self.rounds > 0 {
+            // A run that is resumed: this is what the round before it saw last.
+            self.look = Some(pass::look(&self.reduced.problem, &self.point, None));
+        } else if self.gradient().is_empty() {
+            let mut stop = false;
+            let tell: &mut dyn FnMut(Progress) -> Control = &mut |progress| {
+                let said = tell(progress);
+                stop |= said == Control::Stop;
+                said
+            };
+            let sampled = self.rounds == 0 && (self.start_from_smoother_losses(tell) || self.start_from_a_sample(tell));
             self.measure();
+            if sampled && stop {
+                return Ended::Interrupted;
+            }
             if sampled {
                 self.rounds += 1;
                 return Ended::Epoch;
@@ -404,7 +426,7 @@ impl Solver for Auto<'_> {
         let enough = if self.stretch > 1.0 { 0.1 * self.stretch * self.problem().lambda() } else { 0.1 * before.1 };
         let steps = if self.stretch > 1.0 { 3 } else { STEPS };
         let jointly = self.can_step_jointly();
-        let mut stop = false;
+        let mut cut_short = false;
         for sweep in 0..steps {
             let mut moved = false;
             if jointly {
@@ -422,17 +444,26 @@ impl Solver for Auto<'_> {
                 phase: Phase::Newton,
                 stage: Some(self.stage),
             };
-            stop |= tell(progress) == Control::Stop;
-            if stop || !moved || outputs == 1 {
+            let stop = tell(progress) == Control::Stop;
+            if !moved || outputs == 1 {
+                break;
+            }
+            cut_short = stop && sweep + 1 < steps;
+            if stop {
                 break;
             }
         }
         self.measure();
+        if cut_short {
+            return Ended::Interrupted;
+        }
         let Some(after) = &self.certificate else { return Ended::NotFinite };
         if !after.objective.is_finite() {
             return Ended::NotFinite;
         }
-        let better = self.before.0 < before.0 || self.before.1 < 0.9 * before.1;
+        let least = PROGRESS * after.gap.unwrap_or(0.0).min(after.objective.abs());
+        let better = self.before.0 < before.0 - least || self.before.1 < 0.9 * self.least_kkt;
+        self.least_kkt = if was_stretched { f64::INFINITY } else { self.least_kkt.min(self.before.1) };
         self.idle = if better || was_stretched { 0 } else { self.idle + 1 };
         if self.idle >= 4 { Ended::Stalled } else { Ended::Epoch }
     }
@@ -476,29 +507,30 @@ impl Solver for Auto<'_> {
     }
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1])?;
-        let flags = [u64::from(self.careful), u64::from(self.takes_all)];
-        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), flags[0], flags[1]])?;
+        write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt])?;
+        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), u64::from(self.takes_all)])?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
         // Margins and gradient could be computed anew, but not to the same bits. A look can.
         write_array(out, &self.margins)?;
+        write_array(out, &self.secants)?;
         write_array(out, &self.gradient)?;
         write_array(out, &self.set.features)?;
         held::save(self.held.as_ref(), out)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 4], [0u64; 5]);
+        let (mut reals, mut counts) = ([0.0; 5], [0u64; 4]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
-        [self.stretch, self.damping, self.before.0, self.before.1] = reals;
+        [self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
-        (self.careful, self.takes_all) = (counts[3] != 0, counts[4] != 0);
+        self.takes_all = counts[3] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.margins = read_array(input, self.problem().n_rows() * self.problem().outputs())?;
+        self.secants = read_array(input, self.problem().n_rows())?;
         self.gradient = read_array(input, self.point.weights.len())?;
         let features: Vec<u32> = read_array(input, self.problem().n_features())?;
         let in_range = features.last().is_none_or(|&last| (last as usize) < self.problem().n_features());

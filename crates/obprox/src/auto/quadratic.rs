@@ -30,6 +30,8 @@ const MOVES_OF_A_FACTOR: usize = 40;
 const LOOKS_OF_A_MOVE: usize = 16;
 /// Faces tried before the point found so far has to do.
 const FACES: usize = 40;
+/// Those in a row that do not halve the violation.
+const IDLE_FACES: usize = 5;
 /// From so many coordinates on a factor costs more than some conjugate steps guided by another, and sweeps of them all
 /// more than a look at which to move.
 pub(super) const LARGE: usize = 256;
@@ -58,30 +60,35 @@ impl Quadratic {
         let mut largest = (0..self.size).map(|at| self.violation(at, l1, z, u)).fold(0.0, f64::max);
         // A step by a factor that is at hand costs less than two sweeps do, and leaves them little to find.
         let mut goes_on = self.is_at_hand(&Face::of(z, |at| l1[at]).places);
+        let (mut last, mut idle) = (f64::INFINITY, 0);
         for _ in 0..FACES {
             // Each turn drops a coordinate at least, so this ends.
             while goes_on && self.solve_on_face(l1, z, u, 0.5 * tolerance * largest) {}
-            if self.descend(l1, z, u, tolerance, &mut largest) {
+            let worst = self.descend(l1, z, u, tolerance, &mut largest);
+            // Where rounding stands in the way, more faces do not help.
+            idle = if worst <= 0.5 * last { 0 } else { idle + 1 };
+            if worst <= tolerance * largest || idle > IDLE_FACES {
                 return;
             }
+            last = last.min(worst);
             goes_on = true;
         }
     }
 
-    /// Coordinate descent, for as long as it costs less than a factor would; whether it is done.
-    fn descend(&self, l1: &[f64], z: &mut [f64], u: &mut [f64], tolerance: f64, largest: &mut f64) -> bool {
+    /// Coordinate descent, for as long as it costs less than a factor would; the largest violation that the last sweep met.
+    fn descend(&self, l1: &[f64], z: &mut [f64], u: &mut [f64], tolerance: f64, largest: &mut f64) -> f64 {
         let most = self.size * (self.size / MOVES_OF_A_FACTOR).max(FEWEST_SWEEPS);
-        let mut moves = 0;
+        let (mut moves, mut worst) = (0, 0.0);
         while moves < most {
             // Of many coordinates those that are good enough are left alone; a few are put right as they come.
             let enough = if self.size < LARGE { 0.0 } else { tolerance * *largest };
-            let worst = self.sweep(l1, z, u, enough, &mut moves);
+            worst = self.sweep(l1, z, u, enough, &mut moves);
             *largest = largest.max(worst);
             if worst <= tolerance * *largest {
-                return true;
+                break;
             }
         }
-        false
+        worst
     }
 
     /// Takes in some more coordinates, which come last: their lines of H, each over all coordinates.

@@ -27,6 +27,8 @@ const MOST: usize = 1024;
 const CORRECTIONS: usize = 8;
 /// What c may leave open, relative to F, before it is worth another correction.
 const NEGLIGIBLE: f64 = 1e-14;
+/// The same before an intercept alone is: another pass over the data for its sake must be worth it.
+const LITTLE: f64 = 1e-6;
 /// A pivot below this share of its diagonal is that of a column which depends on those before it.
 const DEPENDENT: f64 = 1e-11;
 /// A difference that is smaller than this share of its terms is that of their last bits.
@@ -61,10 +63,12 @@ pub(super) fn feasible<'a>(
         if has_free { (0..problem.n_features() as u32).filter(is_free).collect() } else { Vec::new() };
     let far = FAR * problem.margin_unit();
     if features.is_empty() {
-        // An intercept by itself has G = 1, and was moved to its optimum before.
+        // An intercept by itself has G = 1, and was moved to its optimum before: as far as the rounding of margins allows.
         let square = |of: fn(&Intercept) -> f64| intercepts.iter().map(|b| of(b) * of(b)).sum::<f64>().sqrt();
         let open = square(|b| b.slope) * (far + 2.0 * square(|b| b.at));
-        return Feasible { duals: duals.into(), gradient: gradient.into(), open };
+        if open <= LITTLE * objective.abs() {
+            return Feasible { duals: duals.into(), gradient: gradient.into(), open };
+        }
     }
     let mut columns = FreeColumns::of(problem, &features);
     let far = far + 2.0 * columns.size_of_margins(problem, point, &features, intercepts);

@@ -70,6 +70,11 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn slope_range(&self, _target: f64) -> Option<(f64, f64)> {
         None
     }
+    /// A loss that has curvature within this distance of the target and comes near to ℓ beyond it; nothing where ℓ itself
+    /// has.
+    fn smoother(&self, _width: f64) -> Option<Arc<dyn Loss>> {
+        None
+    }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
         None
@@ -134,6 +139,11 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// ℓ*(u; y): infinite outside its domain, nothing where it is not known.
     fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64>;
+    /// A loss that has curvature within this distance of the target and comes near to ℓ beyond it; nothing where ℓ itself
+    /// has.
+    fn smoother(&self, _width: f64) -> Option<Arc<dyn Loss>> {
+        None
+    }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
         None
@@ -211,6 +221,10 @@ impl<L: ScalarLoss> Loss for L {
 
     fn conjugate(&self, dual: &[f64], target: f64) -> Option<f64> {
         ScalarLoss::conjugate(self, dual[0], target)
+    }
+
+    fn smoother(&self, width: f64) -> Option<Arc<dyn Loss>> {
+        ScalarLoss::smoother(self, width)
     }
 
     fn parameter(&self) -> Option<f64> {

@@ -1,0 +1,62 @@
+//! A start from smoother losses, where the loss at hand is flat for most rows.
+//!
+//! Beyond its δ Huber's loss has no curvature, and where targets are a million δ no row has any: there is nothing to step
+//! by. A loss that is quadratic over a wider range has, and its optimum lies near that of the next, less wide one. So the
+//! width falls from what the targets span to that of the loss itself, each optimum the start of the next.
+
+use super::Auto;
+use crate::fit::{Ended, Solver};
+use crate::observe::{Control, Progress, Stage};
+
+/// The widest loss spans so many times what the margins may be expected to move by.
+const WIDEST: f64 = 4.0;
+/// How fast the width falls.
+const FALL: f64 = 4.0;
+/// Losses that differ by less than this width from the one at hand need no such start.
+const WORTH_IT: f64 = 16.0;
+/// A smoother loss lies up to ½·δ·width away: what its fit may be off by, relative to δ·width.
+const ROUGHLY: f64 = 0.02;
+/// Rounds on each.
+const ROUNDS: usize = 6;
+
+impl Auto<'_> {
+    /// Moves to the optimum of a loss nearly as flat as the one at hand, where that pays; whether it did. Where `tell` says
+    /// stop the point so far will do.
+    pub(super) fn start_from_smoother_losses(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> bool {
+        let problem = self.whole;
+        let unit = problem.margin_unit();
+        let Some((low, high)) = problem.loss().slope_range(problem.targets()[0]) else { return false };
+        if self.ends[0].is_some() || problem.loss().smoother(unit / WORTH_IT).is_none() {
+            return false;
+        }
+        let (mut width, mut stop) = (WIDEST * unit, false);
+        let mut point = self.point();
+        while let Some(loss) = problem.loss().smoother(width).filter(|_| !stop) {
+            let smooth = problem.with_loss(loss);
+            let Ok(auto) = Auto::new(&smooth, Some(&point), None) else { return false };
+            let mut auto = auto.aiming_at(0.0);
+            for _ in 0..ROUNDS {
+                let ended = auto.epoch(&mut |progress| {
+                    let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
+                    stop |= said == Control::Stop;
+                    said
+                });
+                let enough = ROUGHLY * width * low.abs().max(high.abs());
+                let near = |certificate: &crate::Certificate| certificate.gap.is_some_and(|gap| gap <= enough);
+                if stop || auto.certificate.as_ref().is_some_and(near) || !matches!(ended, Ended::Epoch) {
+                    break;
+                }
+            }
+            let found = auto.point();
+            if !found.is_finite() {
+                break;
+            }
+            self.steps += auto.steps;
+            point = found;
+            width /= FALL;
+        }
+        self.point = self.reduced.shrink(&point);
+        (self.stage, self.stretch) = (Stage::Identify, 1.0);
+        true
+    }
+}
