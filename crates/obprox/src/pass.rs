@@ -319,6 +319,25 @@ fn add_rows<R: Rows>(
     }
 }
 
+/// The largest entry of each column, whatever its sign, of few columns.
+pub(crate) fn largest_entries(matrix: &Matrix) -> Vec<f64> {
+    if let Matrix::Ones(_) = matrix {
+        return vec![1.0; matrix.n_cols()];
+    }
+    let (n_rows, n_cols) = (matrix.n_rows(), matrix.n_cols());
+    let share = rows_a_task(n_rows);
+    let part = |first: usize| {
+        let mut largest = vec![0.0f64; n_cols];
+        with_rows!(matrix, |rows| for row in first..(first + share).min(n_rows) {
+            rows.for_each(row, |column, value| largest[column] = largest[column].max(value.abs()));
+        });
+        largest
+    };
+    let starts: Vec<usize> = (0..n_rows).step_by(share).collect();
+    let wider = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a.max(b)).collect();
+    starts.into_par_iter().map(part).reduce(|| vec![0.0; n_cols], wider)
+}
+
 /// The share of the entries that some columns have, which rise, judged by a sample of the rows.
 pub(crate) fn share_of_entries(matrix: &Matrix, columns: &[u32]) -> f64 {
     let sample = with_rows!(matrix, |rows| sample_of_columns(rows));

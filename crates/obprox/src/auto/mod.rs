@@ -117,7 +117,9 @@ pub(crate) struct Auto<'a> {
     gradient: Vec<f64>,
     /// Both and more, where the rows are worked on.
     look: Option<Look>,
-    /// One before it, whose memory the next may have.
+    /// The largest entry of each column, where looks are certified.
+    largest: Vec<f64>,
+    /// A look before it, whose memory the next may have.
     spare: Option<Look>,
     /// On a path, where the last fits ended, the latest first.
     ends: [Option<End>; 2],
@@ -188,6 +190,7 @@ impl<'a> Auto<'a> {
             margins,
             gradient,
             look,
+            largest: Vec::new(),
             spare: None,
             ends,
             set,
@@ -241,14 +244,20 @@ impl<'a> Auto<'a> {
             }
             self.look = Some(pass::look(&problem, &self.point, None));
         }
-        // The proof wants the intercept at its optimum: what is left of its slope may stand in the way of the goal.
+        if self.largest.is_empty() && problem.has_intercept() {
+            self.largest = pass::largest_entries(problem.matrix());
+        }
         let look = self.look.as_mut().expect("looked at just now");
-        let allowed = polish::IN_SIGHT * self.goal.unwrap_or(0.0) * f64::max(look.loss.abs(), problem.least_scale());
-        if problem.has_intercept() && certificate::left_by_intercept(&problem, look) > allowed {
+        let mut certificate = certify_look(&problem, &self.point, look, Some(&self.largest));
+        // The proof is best with the intercept at its optimum: what is left of its slope may be all that stands in the way.
+        let left = certificate::left_by_intercept(&problem, &self.point, look, &self.largest);
+        let allowed = self.goal.unwrap_or(0.0) * f64::max(certificate.objective.abs(), problem.least_scale());
+        let is_decisive = |gap: f64| gap > allowed && !(gap.is_finite() && gap - 2.0 * left > allowed);
+        if left > 0.0 && certificate.gap.is_none_or(is_decisive) {
             intercept::centre(&problem, &mut look.margins, &mut self.point.intercept);
             *look = pass::look(&problem, &self.point, self.spare.take());
+            certificate = certify_look(&problem, &self.point, look, None);
         }
-        let certificate = certify_look(&problem, &self.point, look);
         self.before = (certificate.objective, certificate.kkt);
         self.certificate = Some(certificate);
     }

@@ -15,12 +15,12 @@ use std::borrow::Cow;
 use rayon::prelude::*;
 
 use super::Intercept;
-use crate::pass;
+use crate::pass::{self, Look};
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
 
 /// How far the margins may lie from here at the optimum, in units of [`Problem::margin_unit`].
-pub(super) const FAR: f64 = 1e3;
+const FAR: f64 = 1e3;
 /// Coordinates without penalty that are corrected for; beyond them the factor would cost more than the fit.
 const MOST: usize = 1024;
 /// Corrections: the first takes θ there, the others remove what rounding and rows at the edge of their domain left.
@@ -40,8 +40,38 @@ const TASKS: usize = 16;
 pub(super) struct Feasible<'a> {
     pub duals: Cow<'a, [f64]>,
     pub gradient: Cow<'a, [f64]>,
+    /// How far the true gradient may be from that.
+    pub off: Option<Vec<f64>>,
     /// What has to be added to the gap, for slopes that are not scaled.
     pub open: f64,
+}
+
+/// The slopes of a look without that of the intercept, if nothing else is without penalty: θ′ = θ − h·c_b/Σh. No pass over
+/// the data is needed, since that moves the slope of a column by no more than |c_b| times its largest entry.
+pub(super) fn without_slope<'a>(
+    problem: &Problem,
+    intercepts: &[Intercept],
+    look: &'a Look,
+    largest: &[f64],
+) -> Option<Feasible<'a>> {
+    let &[Intercept { at, slope }] = intercepts else { return None };
+    if has_free_features(problem) {
+        return None;
+    }
+    let n_rows = problem.n_rows();
+    let mean =
+        |of: &[f64]| pass::sum_rows(n_rows, |row| pass::weighted(problem.row_weight(row), || of[row])) / n_rows as f64;
+    let step = slope / mean(&look.curvatures);
+    let duals: Vec<f64> = look.slopes.iter().zip(&look.curvatures).map(|(dual, h)| dual - step * h).collect();
+    let open = mean(&duals).abs() * (FAR * problem.margin_unit() + 2.0 * at.abs());
+    let off = Some(largest.iter().map(|largest| slope.abs() * largest).collect());
+    step.is_finite().then(|| Feasible { duals: duals.into(), gradient: (&look.gradient[..]).into(), off, open })
+}
+
+/// Whether there may be features without penalty: with the same l1 penalty on all, only the intercept has none.
+fn has_free_features(problem: &Problem) -> bool {
+    let regularization = problem.regularization();
+    regularization.l1 == 0.0 || regularization.weights.as_ref().is_some_and(|weights| weights.contains(&0.0))
 }
 
 /// Corrects the rows' slopes `duals` at given margins, whose gradient is at hand.
@@ -57,17 +87,15 @@ pub(super) fn feasible<'a>(
         let term = regularization.term(*feature as usize);
         term.kink() == 0.0 && term.l2 == 0.0
     };
-    // With the same l1 penalty on all, only the intercept has none.
-    let has_free = regularization.weights.is_some() || regularization.l1 == 0.0;
-    let features: Vec<u32> =
-        if has_free { (0..problem.n_features() as u32).filter(is_free).collect() } else { Vec::new() };
+    let some = if has_free_features(problem) { problem.n_features() as u32 } else { 0 };
+    let features: Vec<u32> = (0..some).filter(is_free).collect();
     let far = FAR * problem.margin_unit();
     if features.is_empty() {
         // An intercept by itself has G = 1, and was moved to its optimum before: as far as the rounding of margins allows.
         let square = |of: fn(&Intercept) -> f64| intercepts.iter().map(|b| of(b) * of(b)).sum::<f64>().sqrt();
         let open = square(|b| b.slope) * (far + 2.0 * square(|b| b.at));
         if open <= LITTLE * objective.abs() {
-            return Feasible { duals: duals.into(), gradient: gradient.into(), open };
+            return Feasible { duals: duals.into(), gradient: gradient.into(), off: None, open };
         }
     }
     let mut columns = FreeColumns::of(problem, &features);
@@ -76,7 +104,7 @@ pub(super) fn feasible<'a>(
         let (c, squares) = (columns.slopes(problem, duals), columns.squares(problem));
         let open = |at: usize| c[at].abs() * far / squares[at / columns.outputs].sqrt();
         let open = (0..c.len()).filter(|&at| c[at] != 0.0).map(open).sum();
-        return Feasible { duals: duals.into(), gradient: gradient.into(), open };
+        return Feasible { duals: duals.into(), gradient: gradient.into(), off: None, open };
     }
     let gram = columns.orthogonalise(problem);
     let left = |c: &[f64]| {
@@ -101,7 +129,7 @@ pub(super) fn feasible<'a>(
         c = columns.slopes(problem, &corrected);
     }
     let gradient = pass::gradient(problem, &corrected);
-    Feasible { duals: corrected.into(), gradient: gradient.into(), open: left(&c) }
+    Feasible { duals: corrected.into(), gradient: gradient.into(), off: None, open: left(&c) }
 }
 
 /// The columns without penalty, row by row; the intercept's, where there is one, is the last.

@@ -71,19 +71,29 @@ pub fn certify(problem: &Problem, point: &Point) -> Certificate {
     certify_at(problem, point, &mut margins, row_gradients, &mut gradient)
 }
 
-/// The same, of a point that was looked at, with the intercept where it is.
-pub(crate) fn certify_look(problem: &Problem, point: &Point, look: &Look) -> Certificate {
+/// The same, of a point that was looked at, with the intercept where it is. With the largest entry of each column at hand
+/// the slope that it has costs no pass over the data; at its optimum, or next to it, the proof is better without them.
+pub(crate) fn certify_look(problem: &Problem, point: &Point, look: &Look, largest: Option<&[f64]>) -> Certificate {
     let intercept = Intercept { at: point.intercept[0], slope: look.intercept_slope };
     let intercepts = if problem.has_intercept() { vec![intercept] } else { Vec::new() };
     let mut certificate = figures(problem, point, look.loss, &intercepts, &look.gradient);
+    if !has_dual(problem) || certificate.objective.is_nan() {
+        return certificate;
+    }
     let seen = (&look.margins[..], &look.slopes[..], &look.gradient[..]);
-    certificate.gap = gap(problem, point, certificate.objective, &intercepts, seen);
+    let feasible = largest
+        .and_then(|largest| free::without_slope(problem, &intercepts, look, largest))
+        .unwrap_or_else(|| free::feasible(problem, point, certificate.objective, &intercepts, seen));
+    certificate.gap = Some(gap(problem, certificate.objective, &feasible));
     certificate
 }
 
-/// What the slope of the intercept at a point adds to its gap.
-pub(crate) fn left_by_intercept(problem: &Problem, look: &Look) -> f64 {
-    free::FAR * problem.margin_unit() * look.intercept_slope.abs()
+/// What the slope of the intercept adds to the gap of a point that was looked at, about.
+pub(crate) fn left_by_intercept(problem: &Problem, point: &Point, look: &Look, largest: &[f64]) -> f64 {
+    if !problem.has_intercept() {
+        return 0.0;
+    }
+    look.intercept_slope.abs() * point.weights.iter().zip(largest).map(|(x, largest)| x.abs() * largest).sum::<f64>()
 }
 
 /// The same, with the margins, the rows' gradients and the full gradient of the point at hand. Where the intercept has
@@ -116,8 +126,11 @@ pub(crate) fn certify_at(
         *gradient = pass::gradient(problem, &row_gradients);
         intercepts = intercepts_at(&moved, &row_gradients);
     }
-    let seen = (&*margins, &row_gradients[..], &gradient[..]);
-    certificate.gap = gap(problem, point, certificate.objective, &intercepts, seen);
+    if has_dual(problem) && !certificate.objective.is_nan() {
+        let seen = (&*margins, &row_gradients[..], &gradient[..]);
+        let feasible = free::feasible(problem, point, certificate.objective, &intercepts, seen);
+        certificate.gap = Some(gap(problem, certificate.objective, &feasible));
+    }
     certificate
 }
 
@@ -221,41 +234,29 @@ impl Sums {
 /// What the sums that a gap is made of may be off by, relative to their size: they are sums of many terms.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// F less the dual value and what unpenalised coordinates leave open, by the margins, the rows' gradients and the full
-/// gradient; nothing where the loss has no conjugate.
-fn gap(
-    problem: &Problem,
-    point: &Point,
-    objective: f64,
-    intercepts: &[Intercept],
-    seen: (&[f64], &[f64], &[f64]),
-) -> Option<f64> {
-    if !has_dual(problem) || objective.is_nan() {
-        return None;
-    }
+/// F less the dual value of a feasible point and what unpenalised coordinates leave open.
+fn gap(problem: &Problem, objective: f64, feasible: &Feasible) -> f64 {
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
-    let Feasible { duals, gradient, open } = free::feasible(problem, point, objective, intercepts, seen);
-    let room = |(at, slope): (usize, &f64)| {
-        let term = regularization.term(at / outputs);
-        if term.kink() > 0.0 && term.l2 == 0.0 && slope.abs() > term.kink() { term.kink() / slope.abs() } else { 1.0 }
+    let Feasible { duals, gradient, off, open } = feasible;
+    let slope = |at: usize| gradient[at].abs() + off.as_ref().map_or(0.0, |off| off[at]);
+    let room = |at: usize| {
+        let (term, slope) = (regularization.term(at / outputs), slope(at));
+        if term.kink() > 0.0 && term.l2 == 0.0 && slope > term.kink() { term.kink() / slope } else { 1.0 }
     };
-    let scale = gradient.par_iter().with_min_len(BLOCK).enumerate().map(room).reduce(|| 1.0, f64::min);
+    let coordinates = (0..gradient.len()).into_par_iter().with_min_len(BLOCK);
+    let scale = coordinates.map(room).reduce(|| 1.0, f64::min);
     // Without λ₂ there is nothing to add up: s has put every slope within its domain.
-    let coordinates = if regularization.l2 == 0.0 { 0 } else { point.weights.len() };
-    let conjugate: f64 = gradient
-        .iter()
-        .enumerate()
-        .take(coordinates)
-        .map(|(at, &slope)| {
-            let term = regularization.term(at / outputs);
-            if term.l2 > 0.0 { term.conjugate(scale * slope) } else { 0.0 }
-        })
-        .sum();
-    let mean = pass::mean_conjugate(problem, scale, &duals);
+    let with_l2 = if regularization.l2 == 0.0 { 0 } else { gradient.len() };
+    let of = |at: usize| {
+        let term = regularization.term(at / outputs);
+        if term.l2 > 0.0 { term.conjugate(scale * slope(at)) } else { 0.0 }
+    };
+    let conjugate: f64 = (0..with_l2).map(of).sum();
+    let mean = pass::mean_conjugate(problem, scale, duals);
     let rounding = ROUNDING * (objective.abs() + mean.abs() + conjugate);
     let gap = objective + mean + conjugate + scale * open;
     // A dual that is not finite proves nothing; it must not pass for a loss without a dual. F − F* is never negative.
-    Some(if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding })
+    if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding }
 }
 
 fn square(x: f64) -> f64 {
