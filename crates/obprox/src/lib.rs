@@ -42,6 +42,7 @@ mod fit;
 mod huge;
 mod intercept;
 pub mod loss;
+pub mod memory;
 pub mod method;
 pub mod metrics;
 mod model;
