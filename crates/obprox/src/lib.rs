@@ -41,6 +41,7 @@ mod error;
 mod fit;
 mod huge;
 mod intercept;
+mod kept;
 pub mod loss;
 pub mod memory;
 pub mod method;
