@@ -48,7 +48,7 @@ fn a_path() {
     };
     let whole = tempfile::tempdir().unwrap();
     let alone = path(whole.path(), 1000, false);
-    for (most, done) in [(0, 0), (5, 0), (10, 10), (17, 10), (34, 30)] {
+    for (most, done) in [(0, 0), (5, 0), (10, 10), (17, 10), (33, 30)] {
         let directory = tempfile::tempdir().unwrap();
         assert!(path(directory.path(), most, false).stopped);
         let resumed = path(directory.path(), 1000, true);
