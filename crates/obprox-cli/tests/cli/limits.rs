@@ -141,3 +141,55 @@ fn odd_surroundings_change_nothing() {
     let refused = shell(&shop, "ulimit -u 1; obprox fit train.svm --threads 8 --out model.json");
     assert!(matches!(refused.status.code(), Some(0 | 1)), "{}", stderr(&refused));
 }
+
+#[test]
+fn numbers_that_leave_the_range_are_refused() {
+    let shop = Workshop::with_data();
+    shop.write("huge.svm", "1e300 1:1\n-2e300 2:1\n3 1:2\n");
+    shop.write("tiny.svm", "1e-300 1:1\n-2e-300 2:1\n");
+    shop.write("rows.txt", "1e-320\n".repeat(120));
+    shop.write("features.txt", "1\n".repeat(11) + "1e-320\n");
+    let before = shop.listing();
+    for (line, said) in [
+        ("fit huge.svm --loss squared", "huge.svm: the largest of the targets is 2e300: their squares leave the range"),
+        ("fit tiny.svm --loss huber", "tiny.svm: the largest of the targets is 2e-300"),
+        ("fit train.svm --weights rows.txt", "--weights: their sum is 1.2"),
+        ("fit train.svm --feature-weights features.txt", "--feature-weights: number 12 is too small to divide by"),
+    ] {
+        let output = shop.run(&format!("{line} --out model.json"));
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said) && stderr(&output).lines().count() == 1, "{}", stderr(&output));
+    }
+    assert_eq!(shop.listing(), before);
+}
+
+#[test]
+fn many_runs_that_were_broken_off_go_on() {
+    let shop = Workshop::with_data();
+    for (line, part) in [
+        ("path train.svm --lambdas 25", "state/path-1.obprox-part"),
+        ("cv train.svm --lambdas 12 --folds 3", "state/fold-1-0.obprox-part"),
+        ("fit train.svm --nnz 4", "state/nnz-2.obprox-part"),
+    ] {
+        let out = if line.starts_with("path") { "out.csv" } else { "out.json" };
+        let _ = std::fs::remove_dir_all(shop.path("state"));
+        shop.ok(&format!("{line} --checkpoint state --quiet --out {out}"));
+        let whole = shop.read(out);
+        // As if it had been killed before this part was done.
+        std::fs::remove_file(shop.path(part)).unwrap();
+        shop.ok(&format!("{line} --checkpoint state --resume --quiet --out {out}"));
+        let without_times = |text: &str| -> Vec<String> {
+            let time = text.lines().next().and_then(|head| head.split(',').position(|name| name == "seconds"));
+            let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+            let rest = |line: &str| cells(line).into_iter().enumerate().filter(|(at, _)| Some(*at) != time);
+            text.lines().map(|line| rest(line).map(|(_, cell)| cell + ",").collect()).collect()
+        };
+        assert_eq!(without_times(&shop.read(out)), without_times(&whole), "{line}");
+        let refused = shop.run(&format!("{line} --loss squared --checkpoint state --resume --quiet --out {out}"));
+        assert_eq!(refused.status.code(), Some(2), "{line}");
+        assert!(stderr(&refused).contains("is of other work"), "{line}: {}", stderr(&refused));
+    }
+    shop.ok("compare train.svm --solvers rda,obproxsg --epochs 4 --checkpoint state --quiet");
+    let table = shop.ok("compare train.svm --solvers rda,obproxsg --epochs 4 --checkpoint state --resume");
+    assert!(table.contains("obproxsg") && shop.exists("state/rda/checkpoint.obprox"), "{table}");
+}
