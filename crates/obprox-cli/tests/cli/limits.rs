@@ -153,7 +153,7 @@ fn numbers_that_leave_the_range_are_refused() {
     for (line, said) in [
         ("fit huge.svm --loss squared", "huge.svm: the largest of the targets is 2e300: their squares leave the range"),
         ("fit tiny.svm --loss huber", "tiny.svm: the largest of the targets is 2e-300"),
-        ("fit train.svm --weights rows.txt", "--weights: their sum is 1.2"),
+        ("fit train.svm --weights rows.txt", "--weights: their sum is 1.19"),
         ("fit train.svm --feature-weights features.txt", "--feature-weights: number 12 is too small to divide by"),
     ] {
         let output = shop.run(&format!("{line} --out model.json"));
