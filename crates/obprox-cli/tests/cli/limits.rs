@@ -138,7 +138,7 @@ fn odd_surroundings_change_nothing() {
         assert_eq!(shop.read("model.json"), shop.read("whole.json"), "{surroundings}");
         std::fs::remove_file(shop.path("model.json")).unwrap();
     }
-    let refused = shell(&shop, "ulimit -u 1; obprox fit train.svm --threads 8 --out model.json");
+    let refused = shell(&shop, "ulimit -u 1; exec obprox fit train.svm --threads 8 --out model.json");
     assert!(matches!(refused.status.code(), Some(0 | 1)), "{}", stderr(&refused));
 }
 
