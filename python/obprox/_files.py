@@ -10,6 +10,7 @@ import numpy as np
 from . import _core
 from ._compat import scipy_csr_matrix
 from ._parameters import threads
+from .exceptions import FileError
 
 
 def load_svmlight_file(
@@ -34,6 +35,7 @@ def load_svmlight_file(
     cache : bool or path-like, default=None
         Keep the data in a binary file, beside ``f`` with ``.obx`` added where True. A cache that is not older than
         ``f`` is mapped into memory instead of reading ``f``: it opens at once, and its pages are shared by processes.
+        One that is damaged, or of another version of obprox, is written again.
     n_jobs : int, default=None
         Threads.
 
@@ -64,8 +66,14 @@ def load_svmlight_file(
         kept = f"{path}.obx" if cache is True else os.fspath(cache)
         if not os.path.exists(kept) or os.path.getmtime(kept) < os.path.getmtime(path):
             _core.write_cache_file(path, kept, threads=crew)
-        path = kept
-    parts = _core.read_file(path, n_cols=n_features, threads=crew)
+        try:
+            parts = _core.read_file(kept, n_cols=n_features, threads=crew)
+        except FileError:
+            # It is damaged, or of another version: its source is at hand.
+            _core.write_cache_file(path, kept, threads=crew)
+            parts = _core.read_file(kept, n_cols=n_features, threads=crew)
+    else:
+        parts = _core.read_file(path, n_cols=n_features, threads=crew)
     if "cells" in parts:
         cells = parts["cells"]
         return csr_matrix(cells if dtype is None else cells.astype(dtype, copy=False)), parts["targets"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
+from ._compat import scipy_csr_matrix
 from ._results import Certificate
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
     Returns
     -------
     model : SparseClassifier or SparseRegressor
-        A fitted estimator with the model's loss, penalty and certificate.
+        A fitted estimator with the model's loss, penalty and certificate. Its ``coef_`` is a numpy array, or a scipy CSR
+        matrix where the array would take more than a gigabyte.
 
     Examples
     --------
@@ -89,13 +91,32 @@ def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
         delta: dict[str, Any] = {} if model.parameter is None else {"delta": model.parameter}
         estimator = SparseRegressor(model.loss, **penalty, **delta)
         estimator._many = False
-    estimator.n_features_in_ = model.coef.shape[1]
+    estimator.n_features_in_ = model.n_features
     figures = model.certificate
     if figures is not None:
         estimator.certificate_ = Certificate(status="loaded", lambda_=l1, l2=l2, **figures)
     estimator._trace = {}
-    estimator._keep_weights(model.coef, model.intercept)
+    estimator._keep_weights(_weights(model), model.intercept)
     return estimator
+
+
+#: A numpy array of more bytes is not made without being asked for.
+MOST_BYTES = 1 << 30
+
+
+def _weights(model):
+    """x as an array, or by its nonzeros where the array would be mostly zeros and gigabytes of them."""
+    nonzeros = model.nonzeros
+    if 8 * len(nonzeros) * model.n_features <= MOST_BYTES:
+        return model.coef
+    try:
+        csr_matrix = scipy_csr_matrix("a model of that many features is kept by its nonzeros")
+    except ImportError:
+        return model.coef
+    features = np.concatenate([features for features, _ in nonzeros]).astype(np.int64)
+    starts = np.cumsum([0] + [len(features) for features, _ in nonzeros])
+    values = np.concatenate([values for _, values in nonzeros])
+    return csr_matrix((values, features, starts), shape=(len(nonzeros), model.n_features))
 
 
 def _classes(model):

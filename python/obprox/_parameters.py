@@ -169,7 +169,9 @@ def threads(n_jobs):
         return int(limit) if limit.isdigit() else 0
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning")
-    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    cores = os.cpu_count() or 1
+    # More threads than cores only take each other's place.
+    return min(int(n_jobs), cores) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
 def weights_of_classes(class_weight, classes):

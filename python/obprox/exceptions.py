@@ -23,6 +23,10 @@ class DataError(ObproxError, ValueError):
     """Data cannot be used for what is asked of it."""
 
 
+class MemoryShortError(ObproxError, MemoryError):
+    """Something needs more memory than there is; the message says how much."""
+
+
 class NotFiniteError(DataError):
     """A value among the features is NaN or infinite; the message says where."""
 

@@ -70,6 +70,34 @@ def test_a_cache_is_mapped_and_renewed(file, problems, tmp_path):
     assert elsewhere.exists()
 
 
+@pytest.mark.parametrize("hurt", [lambda data: data[:-9], lambda data: data[:70] + b"x" + data[71:], lambda data: b"junk"])
+def test_a_damaged_cache_is_written_again(file, tmp_path, hurt):
+    plain = obprox.load_svmlight_file(file)
+    obprox.load_svmlight_file(file, cache=True)
+    kept = tmp_path / "data.svm.obx"
+    whole = kept.read_bytes()
+    kept.write_bytes(hurt(whole))
+    same(obprox.load_svmlight_file(file, cache=True), plain)
+    assert kept.read_bytes() == whole
+
+
+def test_a_model_of_all_features_there_can_be_is_kept_by_its_nonzeros(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text(
+        '{"format":"obprox-linear","version":1,"loss":"squared","task":"regression","n_features":4294967295,'
+        '"intercept":0.5,"indices":[0,4294967294],"values":[2,3],"labels":[],"lambda":0.1,"l2":0,"certificate":null}'
+    )
+    model = obprox.load(path)
+    assert sparse.issparse(model.coef_) and model.coef_.nnz == 2 and model.n_features_in_ == 4294967295
+    rows = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 4294967294])), shape=(3, 4294967295))
+    assert model.predict(rows).tolist() == [2.5, 3.5, 0.5]
+    # Who asks for the array gets it, or an exception that says what it takes.
+    available = int(next(line for line in open("/proc/meminfo") if line.startswith("MemAvailable")).split()[1]) << 10
+    if available < 30e9:
+        with pytest.raises(MemoryError, match="34.4 GB of memory"):
+            obprox._core.Model.load(path).coef
+
+
 def test_arrays_outlive_what_they_came_from(file):
     import gc
 

@@ -203,3 +203,9 @@ def test_verbose_in_a_notebook_updates_one_cell(problems, monkeypatch, capsys):
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+def test_no_more_threads_than_cores_work():
+    from obprox._parameters import threads
+
+    assert threads(2000) == os.cpu_count() and threads(1) == 1 and threads(-1) == os.cpu_count()

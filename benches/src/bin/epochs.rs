@@ -1,7 +1,8 @@
 //! What an epoch costs beside one bare evaluation of F and its full gradient, one thread, best of several.
 //!
 //! `cargo run --release -p obprox-benches --bin epochs -- FILE…`
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+include!("../say.rs");
 
 use std::time::Instant;
 
@@ -52,8 +53,8 @@ fn best(values: &[f64]) -> f64 {
 }
 
 fn main() {
-    println!("| file | bare F + gradient | prox-sg | obproxsg | rda | prox-svrg | obproxsg-plus, last epochs |");
-    println!("|---|---|---|---|---|---|---|");
+    say!("| file | bare F + gradient | prox-sg | obproxsg | rda | prox-svrg | obproxsg-plus, last epochs |");
+    say!("|---|---|---|---|---|---|---|");
     for file in std::env::args().skip(1) {
         let data = read(&file, &ReadOptions::default()).expect("a readable file");
         let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).expect("two classes");
@@ -69,7 +70,7 @@ fn main() {
         }
         let ratio = |seconds: f64| format!("{:.2} ms = {:.2}×", 1e3 * seconds, seconds / bare_best);
         let [prox_sg, obproxsg, rda, prox_svrg] = bests.map(ratio);
-        println!(
+        say!(
             "| {} | {:.2} ms | {prox_sg} | {obproxsg} | {rda} | {prox_svrg} | {} |",
             file.rsplit('/').next().unwrap_or(&file),
             1e3 * bare_best,

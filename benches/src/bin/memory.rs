@@ -2,7 +2,8 @@
 //!
 //! `obprox data synth kdda.svm --rows 8407752 --cols 20216830 --per-row 36 …`, then
 //! `cargo run --release -p obprox-benches --bin memory -- kdda.svm`
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+include!("../say.rs");
 
 use std::time::Instant;
 
@@ -30,8 +31,8 @@ fn main() {
     let settings = Settings { epochs: 2, ..Settings::with_method(Method::ObproxSgPlus) };
     let fit = Run::new(&problem, settings).fit().expect("the settings are sound");
     let bound = 1.3 * bytes + 48.0 * cols as f64;
-    println!("{rows} × {cols}, {nnz} nonzeros, matrix {:.0} MB, read in {seconds:.1} s", bytes / 1e6);
-    println!("an epoch of obproxsg-plus: {:.1} s", fit.seconds / fit.epochs as f64);
-    println!("peak after reading {:.0} MB, after the fit {:.0} MB", after_reading / 1e6, peak() / 1e6);
-    println!("bound 1.3 × matrix + 48 n = {:.0} MB: {:.2} of it", bound / 1e6, peak() / bound);
+    say!("{rows} × {cols}, {nnz} nonzeros, matrix {:.0} MB, read in {seconds:.1} s", bytes / 1e6);
+    say!("an epoch of obproxsg-plus: {:.1} s", fit.seconds / fit.epochs as f64);
+    say!("peak after reading {:.0} MB, after the fit {:.0} MB", after_reading / 1e6, peak() / 1e6);
+    say!("bound 1.3 × matrix + 48 n = {:.0} MB: {:.2} of it", bound / 1e6, peak() / bound);
 }

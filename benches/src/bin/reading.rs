@@ -1,7 +1,8 @@
 //! How fast a LIBSVM file is read: best of several, in seconds, one line for each number of threads.
 //!
 //! `reading.py` runs this beside scikit-learn's reader.
-#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+include!("../say.rs");
 
 use std::time::Instant;
 
@@ -20,6 +21,6 @@ fn main() {
             };
             (0..7).map(once).fold(f64::INFINITY, f64::min)
         });
-        println!("{threads} {best}");
+        say!("{threads} {best}");
     }
 }

@@ -1,15 +1,16 @@
 //! What the number of columns costs at equal nonzeros: an epoch of Prox-SG at n = 10⁵ and at n = 10⁷, one thread.
 //!
 //! `cargo run --release -p obprox-benches --bin width`
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+include!("../say.rs");
 
 use obprox::data::Synth;
 use obprox::loss::LossKind;
 use obprox::{Method, Problem, Run, Settings, Terms};
 
 fn main() {
-    println!("| columns | nonzeros | prox-sg, an epoch | obproxsg, an epoch |");
-    println!("|---|---|---|---|");
+    say!("| columns | nonzeros | prox-sg, an epoch | obproxsg, an epoch |");
+    say!("|---|---|---|---|");
     let mut first = None;
     for cols in [100_000, 1_000_000, 10_000_000] {
         let synth = Synth { rows: 200_000, cols, per_row: 36.0, support: 1000, ..Synth::default() };
@@ -24,6 +25,6 @@ fn main() {
         let seconds = [epoch(Method::ProxSg), epoch(Method::ObproxSg)];
         let base: [f64; 2] = *first.get_or_insert(seconds);
         let cell = |at: usize| format!("{:.0} ms = {:.2}×", 1e3 * seconds[at], seconds[at] / base[at]);
-        println!("| {cols} | {nnz} | {} | {} |", cell(0), cell(1));
+        say!("| {cols} | {nnz} | {} | {} |", cell(0), cell(1));
     }
 }

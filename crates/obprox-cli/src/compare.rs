@@ -8,8 +8,11 @@ use obprox::{Method, Run, Status};
 use obprox_report::{Report, table};
 
 use crate::failure::Failure;
-use crate::flags::{DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, parse_solver, solver_names};
+use crate::flags::{
+    CheckpointFlags, DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, parse_solver, solver_names,
+};
 use crate::input::{self, shown};
+use crate::losses::Losses;
 use crate::show;
 use crate::watch::{Bar, Log, Origin, interrupt};
 
@@ -53,6 +56,9 @@ pub struct Compare {
     report: ReportFlags,
 
     #[command(flatten)]
+    checkpoint: CheckpointFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -86,6 +92,7 @@ impl Compare {
         self.method.check(&self.problem, self.test.is_some())?;
         let output = self.output.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
         self.report.check()?;
+        self.checkpoint.check()?;
         let (table, log) = (("--output", self.output.as_deref()), ("--log", self.log.as_deref()));
         let writes = [table, log, self.report.writes()];
         input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
@@ -99,13 +106,17 @@ impl Compare {
         // ---- the runs ----------------------------------------------------------------------------------------
         let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);
         let mut log = Log::new(self.log.clone(), origin);
-        let (mut written, mut diverged) = (Vec::new(), true);
+        let (mut written, mut diverged, mut losses) = ((None, Vec::new()), true, Losses::default());
         for settings in settings {
-            let mut bar = Bar::new(format!("{:<13}", settings.method.name()), self.quiet);
+            let name = settings.method.name();
+            let mut bar = Bar::new(format!("{name:<13}"), self.quiet);
             let mut stop = interrupt::Interrupt;
             let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop).observe(&mut log);
             if let Some(test) = &test {
                 run = run.validate(test);
+            }
+            if let Some((directory, resume)) = self.checkpoint.place() {
+                run = run.checkpoint(directory.join(name), resume);
             }
             let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
             let measured = test.as_ref().map(|test| fit.model.evaluate(test)).transpose()?;
@@ -113,32 +124,30 @@ impl Compare {
             diverged &= fit.status == Status::Diverged;
             // Written after each solver, so that a later failure loses nothing.
             let report = Report::new(log.so_far()?);
-            if let Some((path, format)) = output {
-                write(path, format, &report)?;
-            }
-            written = self.report.write(&report)?;
+            let table = output.and_then(|(path, format)| losses.without(write(path, format, &report)));
+            written = (table, self.report.write(&report, &mut losses));
             if interrupt::pressed() {
-                show::note("interrupted: the table has the solvers that ran until then", self.quiet);
+                let kept = self.checkpoint.kept();
+                show::note(&format!("interrupted: the table has the solvers that ran until then{kept}"), self.quiet);
                 break;
             }
         }
 
         // ---- what is told ------------------------------------------------------------------------------------
-        let report = Report::new(log.finish()?);
+        let (runs, log) = log.finish(&mut losses)?;
+        let report = Report::new(runs);
         if !self.quiet {
             let mut page: String = report.problems.iter().map(crate::report::problem).collect();
-            let table = self.output.as_ref().map(|path| format!("table written to {}", path.display()));
-            let log = self.log.as_ref().map(|path| format!("log written to {}", path.display()));
-            let written: Vec<String> = table.into_iter().chain(log).chain(written).collect();
+            let written: Vec<String> = written.0.into_iter().chain(log).chain(written.1).collect();
             if !written.is_empty() {
                 page += &format!("\n{}\n", written.join("\n"));
             }
             show::print(&page)?;
         }
-        match diverged {
+        losses.end(match diverged {
             true => Err(Failure::other("every run diverged; try a smaller --step, --step auto or --standardize")),
             false => Ok(()),
-        }
+        })
     }
 }
 
@@ -151,12 +160,13 @@ fn format_of(path: &Path) -> Result<FileFormat, Failure> {
     }
 }
 
-fn write(path: &Path, format: FileFormat, report: &Report) -> Result<(), Failure> {
+fn write(path: &Path, format: FileFormat, report: &Report) -> Result<String, Failure> {
     let table = table::runs(&report.problems);
     let text = match format {
         FileFormat::Csv => table.to_csv(),
         FileFormat::Json => table.to_json(),
         FileFormat::Markdown => table.to_markdown(),
     };
-    Ok(write_whole(path, |out| out.write_all(text.as_bytes()))?)
+    write_whole(path, |out| out.write_all(text.as_bytes()))?;
+    Ok(format!("table written to {}", path.display()))
 }

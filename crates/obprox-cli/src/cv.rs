@@ -12,8 +12,10 @@ use obprox_report::log::event;
 
 use crate::destination::Destination;
 use crate::failure::Failure;
-use crate::flags::{DataFlags, PathFlags, ProblemFlags, ReportFlags, whole};
+use crate::fit::save;
+use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, whole};
 use crate::input::{self, shown};
+use crate::losses::Losses;
 use crate::show::{self, Outcome, bold, digits, grid, plural, sparkline, tight};
 use crate::watch::{Bar, FoldsBar, Log, Origin, interrupt};
 
@@ -67,6 +69,9 @@ pub struct Cv {
     problem: ProblemFlags,
 
     #[command(flatten)]
+    checkpoint: CheckpointFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -97,6 +102,7 @@ impl Cv {
         // ---- everything that can be refused before a file is read --------------------------------------------
         self.problem.check()?;
         self.report.check()?;
+        self.checkpoint.check()?;
         let out = self.out.clone().map(Destination::from);
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
@@ -112,17 +118,21 @@ impl Cv {
         // ---- the folds ---------------------------------------------------------------------------------------
         let settings = self.path.settings();
         let bar = FoldsBar::new("folds", self.folds as usize, count, self.quiet);
-        let validated = CrossValidation::new(&problem)
+        let watch = |progress: &_| bar.hear(progress);
+        let mut validation = CrossValidation::new(&problem)
             .settings(settings.clone())
             .lambdas(lambdas)
             .folds(self.folds as usize)
             .seed(self.seed)
-            .watch(&|progress| bar.hear(progress))
-            .run()
-            .map_err(Failure::about(&name))?;
+            .watch(&watch);
+        if let Some((directory, resume)) = self.checkpoint.place() {
+            validation = validation.checkpoint(directory, resume);
+        }
+        let validated = validation.run().map_err(Failure::about(&name))?;
         drop(bar);
         if validated.stopped {
-            return Err(Failure::other("interrupted: the folds were not done, so no λ is chosen and nothing written"));
+            let message = "interrupted: the folds were not done, so no λ is chosen and nothing written";
+            return Err(Failure::other(message.to_owned() + &self.checkpoint.kept()));
         }
 
         // ---- all rows ----------------------------------------------------------------------------------------
@@ -145,19 +155,15 @@ impl Cv {
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let mut written = Vec::new();
-        match &out {
-            Some(Destination::Stdout) => show::print(&fit.model.to_json())?,
-            Some(Destination::File(path)) => {
-                fit.model.save(path)?;
-                written.push(format!("model written to {}", path.display()));
-            }
-            None => {}
+        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        if let Some(out) = &out {
+            written.extend(save(&fit.model.to_json(), out, &mut losses)?);
         }
         if let Some(path) = &self.scores {
             let text = csv(&validated);
-            write_whole(path, |out| out.write_all(text.as_bytes()))?;
-            written.push(format!("scores written to {}", path.display()));
+            let outcome = write_whole(path, |out| out.write_all(text.as_bytes()));
+            let outcome = outcome.map(|()| format!("scores written to {}", path.display()));
+            written.extend(losses.without(outcome.map_err(Failure::from)));
         }
         let measured = match (&test, &self.test) {
             (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
@@ -165,9 +171,9 @@ impl Cv {
         };
         if let Some(mut log) = log {
             log.end(&fit, measured.as_ref());
-            let runs = log.finish()?;
-            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
-            written.extend(self.report.write(&Report::new(runs))?);
+            let (runs, log) = log.finish(&mut losses)?;
+            written.extend(log);
+            written.extend(self.report.write(&Report::new(runs), &mut losses));
         }
         if fit.status == Status::Stopped {
             let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
@@ -195,7 +201,7 @@ impl Cv {
             });
             show::print(&page)?;
         }
-        Ok(())
+        losses.end(Ok(()))
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {

@@ -16,6 +16,8 @@ pub enum Failure {
     },
     /// Help or version: clap knows how to print it and with which status.
     Help(clap::Error),
+    /// What went wrong has been said when it happened; only the status is left, 1.
+    Told,
     /// The reader of our output has gone, as in `obprox predict … | head -1`: nothing is wrong.
     Unheard,
 }
@@ -35,6 +37,7 @@ impl Failure {
     pub fn about(file: &str) -> impl FnOnce(obprox::Error) -> Self + '_ {
         move |error| match error {
             obprox::Error::Data(message) => Self::input(format!("{file}: {message}")),
+            error @ obprox::Error::Memory { .. } => Self::other(format!("{file}: {error}")),
             other => other.into(),
         }
     }
@@ -50,6 +53,7 @@ impl Failure {
                 let _ = error.print();
                 u8::try_from(error.exit_code()).unwrap_or(2).into()
             }
+            Self::Told => ExitCode::FAILURE,
             Self::Unheard => ExitCode::SUCCESS,
         }
     }

@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use obprox::data::Dataset;
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
-use obprox::path::{Found, at_most};
+use obprox::output::write_whole;
+use obprox::path::{Found, at_most, at_most_kept};
 use obprox::{Lambda, Method, Model, Observer, Problem, Run, Settings, Start, Status};
 use obprox_report::Report;
 
@@ -16,6 +17,7 @@ use crate::flags::{
     DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, in_pool, parse_solver, solver_names, whole,
 };
 use crate::input::{self, shown};
+use crate::losses::Losses;
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 
@@ -63,7 +65,7 @@ pub struct Fit {
 
     /// At most this many features, instead of λ: searches the λ that leaves them
     #[arg(long, value_name = "K", value_parser = whole, allow_negative_numbers = true)]
-    #[arg(conflicts_with_all = ["lambda", "checkpoint"], help_heading = "The problem")]
+    #[arg(conflicts_with = "lambda", help_heading = "The problem")]
     nnz: Option<u64>,
 
     #[command(flatten)]
@@ -151,9 +153,9 @@ impl Fit {
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let mut written = Vec::new();
+        let (mut written, mut losses) = (Vec::new(), Losses::default());
         if let Some(out) = out {
-            written.extend(self.save(&fit.model, out)?);
+            written.extend(self.save(&fit.model, out, &mut losses)?);
         }
         let measured: Option<Metrics> = match (&test, &self.test) {
             (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
@@ -161,9 +163,9 @@ impl Fit {
         };
         if let Some(mut log) = log {
             log.end(&fit, measured.as_ref());
-            let runs = log.finish()?;
-            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
-            written.extend(self.report.write(&Report::new(runs))?);
+            let (runs, log) = log.finish(&mut losses)?;
+            written.extend(log);
+            written.extend(self.report.write(&Report::new(runs), &mut losses));
         }
         written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
         if fit.status == Status::Stopped {
@@ -183,12 +185,12 @@ impl Fit {
                 written: &written,
             }))?;
         }
-        match fit.status {
+        losses.end(match fit.status {
             Status::Diverged => Err(Failure::other(
                 "the run diverged: F was no longer finite; try a smaller --step, --step auto or --standardize",
             )),
             _ => Ok(()),
-        }
+        })
     }
 
     /// One run at the λ given; the run and the rows of its batches.
@@ -221,7 +223,11 @@ impl Fit {
     fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<Found, Failure> {
         let mut bar = PathBar::new("search", None, self.quiet);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        at_most(problem, most, settings, Some(&mut bar)).map_err(Failure::about(&shown(&self.data)))
+        let found = match &self.checkpoint {
+            None => at_most(problem, most, settings, Some(&mut bar)),
+            Some(directory) => at_most_kept(problem, most, settings, Some(&mut bar), (directory, self.resume)),
+        };
+        found.map_err(Failure::about(&shown(&self.data)))
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
@@ -235,17 +241,26 @@ impl Fit {
     }
 
     /// Writes the model; a line that says where.
-    fn save(&self, model: &Model, out: &Destination) -> Result<Option<String>, Failure> {
-        match (out, self.format) {
-            (Destination::Stdout, ModelFormat::Obprox) => show::print(&model.to_json())?,
-            (Destination::Stdout, ModelFormat::Liblinear) => show::print(&model.to_liblinear()?)?,
-            (Destination::File(path), ModelFormat::Obprox) => model.save(path)?,
-            (Destination::File(path), ModelFormat::Liblinear) => model.save_liblinear(path)?,
-        }
-        Ok(match out {
-            Destination::Stdout => None,
-            Destination::File(path) => Some(format!("model written to {}", path.display())),
-        })
+    fn save(&self, model: &Model, out: &Destination, losses: &mut Losses) -> Result<Option<String>, Failure> {
+        let text = match self.format {
+            ModelFormat::Obprox => model.to_json(),
+            ModelFormat::Liblinear => model.to_liblinear()?,
+        };
+        save(&text, out, losses)
+    }
+}
+
+/// Writes a model, or puts it elsewhere where its place is lost; a line that says where.
+pub fn save(text: &str, out: &Destination, losses: &mut Losses) -> Result<Option<String>, Failure> {
+    match out {
+        Destination::Stdout => match show::print(text) {
+            Ok(()) => Ok(None),
+            Err(failure) => losses.rescue("model".as_ref(), failure, text),
+        },
+        Destination::File(path) => match write_whole(path, |out| out.write_all(text.as_bytes())) {
+            Ok(()) => Ok(Some(format!("model written to {}", path.display()))),
+            Err(error) => losses.rescue(path, error.into(), text),
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 // The library must not print; this is the one place that does.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod allocator;
 mod compare;
 mod completions;
 mod cv;
@@ -13,6 +14,7 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
+mod losses;
 mod net;
 mod paper;
 mod path;
@@ -85,8 +87,8 @@ fn main() -> ExitCode {
         Command::Paper(paper) => paper.run(),
         Command::Completions(completions) => completions.run(),
     });
-    match outcome {
+    watch::interrupt::status(match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
-    }
+    })
 }

@@ -13,8 +13,9 @@ use obprox_report::charts::charts;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::{DataFlags, PathFlags, ProblemFlags, ReportFlags, in_pool};
+use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, in_pool};
 use crate::input::{self, shown};
+use crate::losses::Losses;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
 
@@ -53,6 +54,9 @@ pub struct PathCommand {
 
     #[command(flatten)]
     problem: ProblemFlags,
+
+    #[command(flatten)]
+    checkpoint: CheckpointFlags,
 
     #[command(flatten)]
     reading: DataFlags,
@@ -121,6 +125,7 @@ impl PathCommand {
         self.problem.check()?;
         let out = self.out.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
         self.report.check()?;
+        self.checkpoint.check()?;
         self.check_paths()?;
         let threads = self.reading.start_threads()?;
         interrupt::listen()?;
@@ -142,28 +147,37 @@ impl PathCommand {
         if let Some(test) = &test {
             path = path.validate(test);
         }
+        if let Some((directory, resume)) = self.checkpoint.place() {
+            path = path.checkpoint(directory, resume);
+        }
         let steps = path.run().map_err(Failure::about(&name))?;
         drop(bar);
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let mut written = Vec::new();
+        let (mut written, mut losses) = (Vec::new(), Losses::default());
         if let Some((path, format)) = out {
-            self.write(path, format, &problem, settings.tolerance, &steps)?;
-            written.push(format!("path written to {}", path.display()));
+            let text = self.text(format, &problem, settings.tolerance, &steps);
+            match write_whole(path, |out| out.write_all(text.as_bytes())) {
+                Ok(()) => written.push(format!("path written to {}", path.display())),
+                Err(error) => written.extend(losses.rescue(path, error.into(), &text)?),
+            }
         }
         let logged = self.log.is_some() || self.plot.is_some() || self.report.wanted();
         if logged && !steps.steps.is_empty() {
             let mut log =
                 Log::new(self.log.clone(), Origin::new(&self.data, self.test.as_deref(), &self.problem, threads));
             log.path(&problem, &settings, &steps);
-            let report = Report::new(log.finish()?);
-            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
-            written.extend(self.draw(&report)?);
-            written.extend(self.report.write(&report)?);
+            let (runs, log) = log.finish(&mut losses)?;
+            let report = Report::new(runs);
+            written.extend(log);
+            written.extend(losses.without(self.draw(&report)).flatten());
+            written.extend(self.report.write(&report, &mut losses));
         }
         if steps.stopped {
             let done = steps.steps.len();
-            show::note(&format!("interrupted: {done} of {count} λ were done, the others are left out"), self.quiet);
+            let kept = self.checkpoint.kept();
+            let words = format!("interrupted: {done} of {count} λ were done, the others are left out{kept}");
+            show::note(&words, self.quiet);
         }
         if !self.quiet {
             let mut page = title(&name, &problem, &steps.steps);
@@ -174,7 +188,7 @@ impl PathCommand {
             }
             show::print(&page)?;
         }
-        Ok(())
+        losses.end(Ok(()))
     }
 
     /// All charts of the path as one picture; a line that says where.
@@ -197,14 +211,8 @@ impl PathCommand {
         input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)
     }
 
-    fn write(
-        &self,
-        path: &Path,
-        format: FileFormat,
-        problem: &Problem,
-        tol: f64,
-        steps: &Steps,
-    ) -> Result<(), Failure> {
+    /// The file of a path.
+    fn text(&self, format: FileFormat, problem: &Problem, tol: f64, steps: &Steps) -> String {
         let rows: Vec<Row> = steps.steps.iter().map(|step| Row::new(step, problem.lambda_max())).collect();
         let text = match format {
             FileFormat::Csv => csv(&rows),
@@ -227,7 +235,7 @@ impl PathCommand {
                 serde_json::to_string(&record).expect("a record is plain data")
             }
         };
-        Ok(write_whole(path, |out| writeln!(out, "{}", text.trim_end()))?)
+        format!("{}\n", text.trim_end())
     }
 }
 

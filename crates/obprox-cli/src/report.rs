@@ -12,6 +12,7 @@ use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{FileFlags, check_page, write_report};
 use crate::input::shown;
+use crate::losses::Losses;
 use crate::show::{self, bold, grid, rough, tight, trimmed};
 
 /// Show the logs of one or more runs: a table, a page with charts, pictures
@@ -55,14 +56,15 @@ impl ReportCommand {
         }
         let runs: Vec<Run> = self.runs.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?.concat();
         let report = Report::new(runs);
-        let written = write_report(&report, self.out.as_deref(), &self.files)?;
+        let mut losses = Losses::default();
+        let written = write_report(&report, self.out.as_deref(), &self.files, &mut losses);
         if !self.quiet {
             let mut page: String = report.problems.iter().map(|one| problem(one) + "\n").collect();
             report.notices().iter().for_each(|notice| page += &format!("note: {notice}\n"));
             written.iter().for_each(|line| page += &format!("{line}\n"));
             show::print(&format!("{}\n", page.trim_end()))?;
         }
-        Ok(())
+        losses.end(Ok(()))
     }
 }
 

@@ -4,7 +4,8 @@
 //!
 //! Everything is measured in turn, round after round, and the best of each is taken: a neighbour's burst then hits all
 //! alike, or none.
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+include!("../../../benches/src/say.rs");
 
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ fn main() {
     let number = |at: usize, usual| words.get(at).map_or(usual, |word| word.parse::<f64>().expect("numbers"));
     let (rounds, batch, width) = (number(0, 5.0) as usize, number(1, 128.0) as usize, number(2, 1.0));
     let only: Option<Kind> = words.get(3).map(|word| word.parse().expect("a network"));
-    println!("batches of {batch}, width {width}, {rounds} rounds, {} threads\n", rayon::current_num_threads());
+    say!("batches of {batch}, width {width}, {rounds} rounds, {} threads\n", rayon::current_num_threads());
     for kind in [Kind::MobileNetV1, Kind::ResNet18].into_iter().filter(|kind| only.is_none_or(|only| only == *kind)) {
         let bench = Bench::new(kind, width, batch);
         bench.kernels(rounds);
@@ -68,9 +69,9 @@ impl Bench {
         }
         let [count] = self.labels.dims();
         let rate = |seconds: f64| count as f64 / seconds;
-        println!("| {name}, forward and backward | images/s | relative |\n|---|---|---|");
-        println!("| Burn's own layers | {:.1} | 1.00× |", rate(burns));
-        println!("| obprox-nn | {:.1} | {:.2}× |\n", rate(ours), burns / ours);
+        say!("| {name}, forward and backward | images/s | relative |\n|---|---|---|");
+        say!("| Burn's own layers | {:.1} | 1.00× |", rate(burns));
+        say!("| obprox-nn | {:.1} | {:.2}× |\n", rate(ours), burns / ours);
     }
 
     /// A whole training step with each optimizer, and the optimizer's part of it.
@@ -105,15 +106,13 @@ impl Bench {
             }
         }
         let name = self.net.architecture().kind().name();
-        println!(
-            "| {name}, a training step with | step | share of the training step | throughput |\n|---|---|---|---|"
-        );
+        say!("| {name}, a training step with | step | share of the training step | throughput |\n|---|---|---|---|");
         let base = pass + entries[0].2;
         for (name, _, step) in &entries {
             let whole = pass + step;
-            println!("| {name} | {:.1} ms | {:.2} % | {:.3}× |", 1e3 * step, 100.0 * step / whole, base / whole);
+            say!("| {name} | {:.1} ms | {:.2} % | {:.3}× |", 1e3 * step, 100.0 * step / whole, base / whole);
         }
-        println!();
+        say!("");
     }
 }
 

@@ -11,6 +11,7 @@ mod raised {
     import_exception!(obprox.exceptions, ParameterError);
     import_exception!(obprox.exceptions, NotFiniteError);
     import_exception!(obprox.exceptions, DataError);
+    import_exception!(obprox.exceptions, MemoryShortError);
 }
 
 /// The exception for an error.
@@ -22,6 +23,7 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         Error::Parameter { name, message } => {
             raised::ParameterError::new_err(format!("{}: {message}", name_in_python(name)))
         }
+        Error::Memory { .. } => raised::MemoryShortError::new_err(text),
         Error::NotFinite { row, column, value } => {
             // In scikit-learn's words, which its users search for; with the place, which they ask for. Python counts
             // from 0.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use obprox::loss::{Task, class_probabilities};
-use obprox::{Block, Certificate, Model as Inner};
+use obprox::{Block, Certificate, Model as Inner, memory};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -126,10 +126,27 @@ impl Model {
         matches!(self.inner.task, Task::Binary | Task::Classes)
     }
 
+    /// Features it was trained on.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.inner.n_features
+    }
+
     /// x, a row for each output.
     #[getter]
-    fn coef<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
-        dense(&self.inner).into_pyarray(py)
+    fn coef<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (outputs, n_features) = (self.inner.blocks.len(), self.inner.n_features);
+        let bytes = 8 * outputs as u128 * n_features as u128;
+        memory::check(bytes, || format!("{outputs} × {n_features} weights as an array"))
+            .map_err(|error| raise(py, error))?;
+        Ok(dense(&self.inner).into_pyarray(py))
+    }
+
+    /// The nonzeros of each row of x: their features and their values.
+    #[getter]
+    fn nonzeros<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>)> {
+        let block = |block: &Block| (block.indices.clone().into_pyarray(py), block.values.clone().into_pyarray(py));
+        self.inner.blocks.iter().map(block).collect()
     }
 
     /// b of each output.

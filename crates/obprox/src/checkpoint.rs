@@ -103,7 +103,8 @@ impl Reader {
             let digest = self.input.hash.finish();
             let mut stored = [0; 8];
             self.input.inner.read_exact(&mut stored)?;
-            Ok(u64::from_le_bytes(stored) == digest)
+            let at_the_end = self.input.inner.read(&mut [0])? == 0;
+            Ok(at_the_end && u64::from_le_bytes(stored) == digest)
         };
         match rest() {
             Ok(true) => Ok(self.header),

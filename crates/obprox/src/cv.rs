@@ -7,12 +7,15 @@
 //! the largest with m_i ≤ m_best + s_best.
 //! Citation: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, 7.10.
 
+use std::path::PathBuf;
+
 use rayon::prelude::*;
 
 use crate::fit::{Fit, Run, Settings, Status};
+use crate::kept::Kept;
 use crate::loss::Task;
 use crate::observe::{Control, EpochRecord, Observer, Progress};
-use crate::path::{Lambdas, walk};
+use crate::path::{Lambdas, walk, work_of};
 use crate::problem::{Lambda, Point, Problem};
 use crate::sampler;
 use crate::{Error, Result};
@@ -136,6 +139,7 @@ pub struct CrossValidation<'a> {
     over_total: bool,
     watch: Option<Watch<'a>>,
     visit: Option<Visit<'a>>,
+    checkpoint: Option<(PathBuf, bool)>,
 }
 
 impl<'a> CrossValidation<'a> {
@@ -152,6 +156,7 @@ impl<'a> CrossValidation<'a> {
             over_total: false,
             watch: None,
             visit: None,
+            checkpoint: None,
         }
     }
 
@@ -210,6 +215,13 @@ impl<'a> CrossValidation<'a> {
         self
     }
 
+    /// Keeps what each fold has done in a directory, ten λ at a time; with `resume`, goes on from what is kept there, to the
+    /// same bits as a validation with checkpoints that was not broken off.
+    pub fn checkpoint(mut self, directory: impl Into<PathBuf>, resume: bool) -> Self {
+        self.checkpoint = Some((directory.into(), resume));
+        self
+    }
+
     /// Goes the paths, folds in parallel; the bits do not depend on the number of threads.
     pub fn run(mut self) -> Result<Validated> {
         let pairs = self.lambdas.pairs(self.problem)?;
@@ -222,10 +234,17 @@ impl<'a> CrossValidation<'a> {
             }
         };
         self.check(&splits)?;
+        let kept = match &self.checkpoint {
+            Some((directory, resume)) => {
+                let rest = (&pairs, sum_of(&splits, self.score_weights.as_deref()), self.over_total);
+                Some(Kept::open(directory, *resume, &work_of("folds", self.problem, &self.settings, &rest))?)
+            }
+            None => None,
+        };
         let paths: Vec<(Vec<Score>, bool)> = splits
             .par_iter()
             .enumerate()
-            .map(|(number, split)| self.path(&pairs, number, split))
+            .map(|(number, split)| self.path(&pairs, number, split, kept.as_ref()))
             .collect::<Result<_>>()?;
         let reached = paths.iter().map(|(scores, _)| scores.len()).min().unwrap_or(0);
         let scores: Vec<Scores> = (0..reached)
@@ -275,7 +294,13 @@ impl<'a> CrossValidation<'a> {
         self.score_weights.as_ref().map_or_else(|| self.problem.row_weight(row), |weights| weights[row])
     }
 
-    fn path(&self, pairs: &[(f64, f64)], number: usize, split: &Split) -> Result<(Vec<Score>, bool)> {
+    fn path(
+        &self,
+        pairs: &[(f64, f64)],
+        number: usize,
+        split: &Split,
+        kept: Option<&Kept>,
+    ) -> Result<(Vec<Score>, bool)> {
         let mut held = vec![true; self.problem.n_rows()];
         split.train.iter().for_each(|&row| held[row as usize] = false);
         let held: Vec<u32> = (0..held.len() as u32).filter(|&row| held[row as usize]).collect();
@@ -286,7 +311,9 @@ impl<'a> CrossValidation<'a> {
         let progress = FoldProgress { fold: number, done: 0, lambdas: pairs.len() };
         let mut teller = self.watch.map(|watch| Teller { watch, progress });
         let observer = teller.as_mut().map(|teller| teller as &mut dyn Observer);
-        let stopped = walk(&rest, &self.settings, &pairs, observer, &mut |_, fit| {
+        let name = format!("fold-{number}");
+        let kept = kept.map(|kept| (kept, &name[..]));
+        let stopped = walk(&rest, &self.settings, &pairs, kept, observer, &mut |_, fit| {
             let (loss, score) = self.score(&split.test, &fit.point);
             if let Some(visit) = self.visit {
                 visit(number, scores.len(), fit);
@@ -366,6 +393,17 @@ fn class(problem: &Problem, row: usize) -> usize {
         Task::Classes => problem.targets()[row] as usize,
         Task::Regression | Task::Counts => 0,
     }
+}
+
+/// What tells splits and weights from others.
+fn sum_of(splits: &[Split], weights: Option<&[f64]>) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    for rows in splits.iter().flat_map(|split| [&split.train, &split.test]) {
+        sum.update(&(rows.len() as u64).to_le_bytes());
+        sum.update(bytemuck::cast_slice(rows));
+    }
+    sum.update(bytemuck::cast_slice(weights.unwrap_or_default()));
+    sum.finalize()
 }
 
 /// The split that holds out one fold.

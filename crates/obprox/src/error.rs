@@ -55,6 +55,19 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// Something needs more memory than there is.
+    #[error(
+        "{what}: takes {} of memory, and {} are free: free some, or take a larger machine",
+        crate::memory::shown(*needed), crate::memory::shown(*free)
+    )]
+    Memory {
+        /// What needs it.
+        what: String,
+        /// Bytes it takes.
+        needed: u64,
+        /// Bytes that can be had.
+        free: u64,
+    },
     /// Data that parsed but cannot be used for what is asked of it.
     #[error("{0}")]
     Data(String),
@@ -89,6 +102,7 @@ impl Error {
         let file = path.display().to_string();
         match self {
             Self::Data(message) => Self::File { file, message },
+            Self::Memory { what, needed, free } => Self::Memory { what: format!("{file}: {what}"), needed, free },
             Self::Parameter { name, message } => Self::File { file, message: format!("{name}: {message}") },
             other => other,
         }
@@ -112,6 +126,7 @@ impl Error {
                     | ReadOnlyFilesystem
                     | UnexpectedEof
             ),
+            Self::Memory { .. } => false,
             _ => true,
         }
     }

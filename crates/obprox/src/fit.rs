@@ -12,6 +12,7 @@ use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
 use crate::model::Model;
 use crate::observe::{Control, EpochRecord, Observer, Progress, Round, Start};
+use crate::output::lock_directory;
 use crate::problem::{Point, Problem};
 use crate::sampler::Batch;
 use crate::schedule::{Schedule, StepSize};
@@ -349,6 +350,8 @@ impl<'a> Run<'a> {
         };
         // What a solver prepares before the first epoch is training too.
         let prepared = begun.elapsed().as_secs_f64();
+        // Two runs that write into one directory would each go on from the other's state.
+        let _lock = self.checkpoint.as_deref().map(lock_directory).transpose()?;
         let mut state = self.open_checkpoint(solver.as_mut())?;
         state.seconds += prepared;
         // What a run that diverges before its first evaluation falls back on, where it does not begin at zero.

@@ -3,10 +3,16 @@
 //! Problem: min F at λ₁ > λ₂ > … > λ_m, the data shared. The point of λ_i is where the run at λ_{i+1} starts, which is
 //! never far from there; each λ is certified by itself, so a path at λ is as good as a fit at λ.
 
+use std::path::PathBuf;
+
+use serde::Serialize;
+
 use crate::auto::Carry;
 use crate::certificate::Certificate;
+use crate::checkpoint::fingerprint;
 use crate::data::Dataset;
 use crate::fit::{Fit, Run, Settings, Status};
+use crate::kept::{Done, Kept, PART};
 use crate::metrics::Metrics;
 use crate::model::Model;
 use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
@@ -128,12 +134,20 @@ pub struct Path<'a> {
     lambdas: Lambdas,
     validation: Option<&'a Dataset>,
     observer: Option<&'a mut dyn Observer>,
+    checkpoint: Option<(PathBuf, bool)>,
 }
 
 impl<'a> Path<'a> {
     /// The default path by the default solver; λ of the problem is of no account.
     pub fn new(problem: &'a Problem) -> Self {
-        Self { problem, settings: Settings::default(), lambdas: Lambdas::default(), validation: None, observer: None }
+        Self {
+            problem,
+            settings: Settings::default(),
+            lambdas: Lambdas::default(),
+            validation: None,
+            observer: None,
+            checkpoint: None,
+        }
     }
 
     /// How each λ is solved.
@@ -160,12 +174,22 @@ impl<'a> Path<'a> {
         self
     }
 
+    /// Keeps the λ that are done in a directory, ten at a time; with `resume`, goes on from what is kept there, to the
+    /// same bits as a path with checkpoints that was not broken off.
+    pub fn checkpoint(mut self, directory: impl Into<PathBuf>, resume: bool) -> Self {
+        self.checkpoint = Some((directory.into(), resume));
+        self
+    }
+
     /// Goes the path.
     pub fn run(self) -> Result<Steps> {
         let pairs = self.lambdas.pairs(self.problem)?;
+        let key = || work_of("path", self.problem, &self.settings, &pairs);
+        let kept = self.checkpoint.as_ref().map(|(at, resume)| Kept::open(at, *resume, &key())).transpose()?;
+        let kept = kept.as_ref().map(|kept| (kept, "path"));
         let validation = self.validation;
         let mut steps = Vec::with_capacity(pairs.len());
-        let stopped = walk(self.problem, &self.settings, &pairs, self.observer, &mut |problem, fit| {
+        let stopped = walk(self.problem, &self.settings, &pairs, kept, self.observer, &mut |problem, fit| {
             steps.push(Step {
                 lambda: problem.lambda(),
                 status: fit.status,
@@ -187,6 +211,7 @@ pub(crate) fn walk(
     problem: &Problem,
     settings: &Settings,
     pairs: &[(f64, f64)],
+    kept: Option<(&Kept, &str)>,
     observer: Option<&mut dyn Observer>,
     visit: &mut dyn FnMut(&Problem, &Fit) -> Result<()>,
 ) -> Result<bool> {
@@ -195,20 +220,41 @@ pub(crate) fn walk(
     // The solver carries over what it has where λ alone moves.
     let floor = pairs.iter().map(|&(lambda, _)| lambda).fold(f64::INFINITY, f64::min);
     let same_l2 = pairs.windows(2).all(|pair| pair[0].1 == pair[1].1);
-    let mut carry = same_l2.then(|| Carry::new(floor));
-    for &(lambda, l2) in pairs {
-        if listener.stop {
-            return Ok(true);
+    let part = if kept.is_some() { PART } else { pairs.len().max(1) };
+    for (number, pairs) in pairs.chunks(part).enumerate() {
+        let found = kept.and_then(|(kept, name)| kept.part(name, number, problem)).filter(|f| f.len() == pairs.len());
+        let (mut found, mut done) = (found.map(Vec::into_iter), Vec::new());
+        let mut carry = same_l2.then(|| Carry::new(floor));
+        for &(lambda, l2) in pairs {
+            if listener.stop {
+                return Ok(true);
+            }
+            let problem = problem.clone().with_lambda(Lambda::Value(lambda))?.with_l2(l2)?;
+            let fit = match found.as_mut().and_then(Iterator::next) {
+                Some(done) => listener.heard(done.fit(&problem)),
+                None => solve(&problem, settings, point.as_ref(), &mut carry, &mut listener)?,
+            };
+            if fit.status == Status::Stopped {
+                return Ok(true);
+            }
+            visit(&problem, &fit)?;
+            if kept.is_some() && found.is_none() {
+                done.push(Done::of(&fit));
+            }
+            point = Some(fit.point);
         }
-        let problem = problem.clone().with_lambda(Lambda::Value(lambda))?.with_l2(l2)?;
-        let fit = solve(&problem, settings, point.as_ref(), &mut carry, &mut listener)?;
-        if fit.status == Status::Stopped {
-            return Ok(true);
+        if let (Some((kept, name)), None) = (kept, found) {
+            kept.keep(name, number, &done)?;
         }
-        visit(&problem, &fit)?;
-        point = Some(fit.point);
     }
     Ok(false)
+}
+
+/// All that the result of some work depends on.
+pub(crate) fn work_of(name: &str, problem: &Problem, settings: &Settings, rest: &impl Serialize) -> String {
+    let words = |value: serde_json::Result<String>| value.unwrap_or_default();
+    let (settings, rest) = (words(serde_json::to_string(settings)), words(serde_json::to_string(rest)));
+    format!("{name}\n{}\n{settings}\n{rest}\n", fingerprint(problem))
 }
 
 fn solve(
@@ -232,6 +278,12 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
+    /// A fit that was kept: its end is told.
+    fn heard(&mut self, fit: Fit) -> Fit {
+        self.end(&fit);
+        fit
+    }
+
     fn ask(&mut self, of: impl FnOnce(&mut dyn Observer) -> Control) -> Control {
         if let Some(observer) = &mut self.observer {
             self.stop |= of(&mut **observer) == Control::Stop;
@@ -296,12 +348,42 @@ pub fn at_most(
     settings: &Settings,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Found> {
+    search(problem, most, settings, observer, None)
+}
+
+/// The same, with every fit kept in a directory; with `resume`, those that are kept there are not done again.
+pub fn at_most_kept(
+    problem: &Problem,
+    most: usize,
+    settings: &Settings,
+    observer: Option<&mut dyn Observer>,
+    (directory, resume): (&std::path::Path, bool),
+) -> Result<Found> {
+    let kept = Kept::open(directory, resume, &work_of("nnz", problem, settings, &most))?;
+    search(problem, most, settings, observer, Some(&kept))
+}
+
+fn search(
+    problem: &Problem,
+    most: usize,
+    settings: &Settings,
+    observer: Option<&mut dyn Observer>,
+    kept: Option<&Kept>,
+) -> Result<Found> {
     let max = problem.lambda_max();
     let mut listener = Listener { observer, stop: false };
     let mut tried = 0;
     let mut try_at = |lambda: f64, start: Option<&Point>| -> Result<(Found, bool)> {
         let problem = problem.clone().with_lambda(Lambda::Value(lambda))?;
-        let fit = solve(&problem, settings, start, &mut None, &mut listener)?;
+        let found = kept.and_then(|kept| kept.part("nnz", tried, &problem)).and_then(|part| part.into_iter().next());
+        let again = found.is_none();
+        let fit = match found {
+            Some(done) => listener.heard(done.fit(&problem)),
+            None => solve(&problem, settings, start, &mut None, &mut listener)?,
+        };
+        if let (Some(kept), true, true) = (kept, again, fit.status != Status::Stopped) {
+            kept.keep("nnz", tried, &[Done::of(&fit)])?;
+        }
         tried += 1;
         Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
     };

@@ -10,8 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::at_zero::AtZero;
 use crate::data::{Buffer, Dataset, Matrix, Scaling, standardise};
 use crate::loss::{Loss, Task};
+use crate::memory;
 use crate::penalty::{Penalty, Regularization};
 use crate::{Error, Result};
+
+/// What a fit takes for a weight, at the least: the weight, its slope and bound, and what the solver keeps of it.
+const BYTES_A_WEIGHT: u128 = 48;
 
 /// How λ is given.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,14 +109,14 @@ impl Problem {
             return Err(Error::Data(format!("{n_cols} columns × {} outputs are too many", loss.outputs())));
         }
         // A single stray index can ask for more memory than there is; say so instead of falling over it later.
-        let bytes = 48 * n_cols * loss.outputs();
-        if Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-            let gigabytes = bytes as f64 / 1e9;
-            let message = format!("{n_cols} columns need {gigabytes:.0} GB of memory: is an index in the data wrong?");
-            return Err(Error::Data(message));
-        }
+        let bytes = BYTES_A_WEIGHT * n_cols as u128 * loss.outputs() as u128;
+        memory::check(bytes, || format!("{n_cols} columns (is an index in the data wrong?)"))?;
         let weights = terms.feature_weights.as_deref();
         check_weights("feature weights", weights, n_cols, "features")?;
+        if let Some(at) = weights.unwrap_or_default().iter().position(|weight| weight.is_subnormal()) {
+            let message = "is too small to divide by; give 0 to leave the feature free, or more";
+            return Err(Error::parameter("feature weights", format!("number {} {message}", at + 1)));
+        }
         let (targets, labels) = encode(&data.targets, loss.as_ref())?;
         let (row_weights, total_weight) = row_weights(terms, &data.targets, &labels)?;
         let (matrix, scaling) = if terms.standardize {
@@ -404,12 +408,21 @@ impl Point {
     }
 }
 
+/// Sizes whose squares, and sums of as many as there can be, are numbers of full precision.
+const SQUARES: std::ops::Range<f64> = 1e-145..1e145;
+
 /// Labels → targets of the loss, and the labels in order.
 fn encode(raw: &[f64], loss: &dyn Loss) -> Result<(Vec<f64>, Vec<f64>)> {
     if let Some(row) = raw.iter().position(|target| !target.is_finite()) {
         return Err(Error::Data(format!("row {}: the target {} is not a finite number", row + 1, raw[row])));
     }
     let name = loss.name();
+    let largest = raw.iter().fold(0.0f64, |most, target| most.max(target.abs()));
+    let are_numbers = matches!(loss.task(), Task::Regression | Task::Counts);
+    if are_numbers && largest > 0.0 && !SQUARES.contains(&largest) {
+        let message = "their squares leave the range of numbers; scale them to about 1";
+        return Err(Error::Data(format!("the largest of the targets is {largest:e}: {message}")));
+    }
     match loss.task() {
         Task::Regression => Ok((raw.to_vec(), Vec::new())),
         Task::Counts => match raw.iter().position(|&target| target < 0.0) {
@@ -543,6 +556,10 @@ fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<(Option<Vec
         return Err(Error::parameter("row weights", message));
     }
     let scale = raw.len() as f64 / total;
+    if !scale.is_finite() {
+        let message = format!("their sum is {total:e}, out of the range of numbers; make them larger");
+        return Err(Error::parameter("row weights", message));
+    }
     weights.iter_mut().for_each(|weight| *weight *= scale);
     Ok((weights.iter().any(|&weight| weight != 1.0).then_some(weights), total))
 }

@@ -440,10 +440,20 @@ fn a_broken_cache_is_refused() {
     for len in 8..bytes.len() {
         std::fs::write(&path, &bytes[..len]).unwrap();
         let error = read(&path, &ReadOptions::default()).unwrap_err();
-        assert!(error.to_string().ends_with(": write the cache again from its source"), "{len}: {error}");
+        assert!(
+            error.to_string().ends_with("write the cache again from its source (obprox data convert)"),
+            "{len}: {error}"
+        );
     }
     std::fs::write(&path, [&bytes[..], b"x"].concat()).unwrap();
     assert!(read(&path, &ReadOptions::default()).unwrap_err().to_string().contains("longer than its header says"));
+    // Every bit counts, whether it can be seen to be wrong or not.
+    for at in 64..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(read(&path, &ReadOptions::default()).unwrap_err().to_string().contains("is damaged"), "{at}");
+    }
     assert!(parse(&bytes).unwrap_err().to_string().contains("mapped, not streamed"));
 }
 
@@ -547,27 +557,6 @@ proptest! {
             bytes[at] = byte;
             bytes.truncate((cut * bytes.len() as f64) as usize);
             let _ = parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn a_mutated_cache_is_sound_or_refused(dataset in dataset(), at in 0.0..1.0, byte: u8, hostile: bool) {
-        let (_directory, path) = cached(&dataset);
-        let mut bytes = std::fs::read(&path).unwrap();
-        let at = if hostile { (at * 48.0) as usize + 8 } else { (at * bytes.len() as f64) as usize };
-        bytes[at] = byte;
-        if hostile {
-            // Who means harm writes a checksum that fits.
-            let sum = bytes[..56].iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, &byte| {
-                (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            });
-            bytes[56..64].copy_from_slice(&sum.to_le_bytes());
-        }
-        std::fs::write(&path, &bytes).unwrap();
-        if let Ok(dataset) = read(&path, &ReadOptions::default()) {
-            for row in rows(&dataset) {
-                prop_assert!(row.iter().all(|&(column, value)| column < dataset.matrix.n_cols() && value.is_finite()));
-            }
         }
     }
 }

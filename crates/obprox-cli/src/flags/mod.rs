@@ -1,11 +1,13 @@
 //! Flags that several subcommands share: name, help, parsing and test of each sit together.
 
+mod checkpoint;
 mod data;
 mod lambda;
 mod method;
 mod problem;
 mod report;
 
+pub use checkpoint::CheckpointFlags;
 #[cfg(feature = "net")]
 pub use data::start_threads;
 pub use data::{DataFlags, in_pool};

@@ -23,7 +23,7 @@ pub struct ProblemFlags {
     #[arg(long, value_name = "LOSS", default_value = "logistic", value_parser = LOSSES)]
     loss: String,
 
-    /// Where the Huber loss turns from quadratic to linear [default: 1]
+    /// Where the Huber loss turns from quadratic to linear [default: 1.345]
     #[arg(long, value_name = "DELTA", value_parser = positive, allow_negative_numbers = true)]
     huber_delta: Option<f64>,
 

@@ -11,6 +11,7 @@ use obprox_report::{Report, page};
 
 use crate::destination::check_directory;
 use crate::failure::Failure;
+use crate::losses::Losses;
 
 /// The flags of every subcommand that trains.
 #[derive(Args, Debug)]
@@ -55,8 +56,8 @@ impl ReportFlags {
     }
 
     /// Writes what is asked for; a line for each that says where.
-    pub fn write(&self, report: &Report) -> Result<Vec<String>, Failure> {
-        write_report(report, self.report.as_deref(), &self.files)
+    pub fn write(&self, report: &Report, losses: &mut Losses) -> Vec<String> {
+        write_report(report, self.report.as_deref(), &self.files, losses)
     }
 }
 
@@ -82,37 +83,42 @@ pub fn check_page(flag: &str, path: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// The page, the pictures and the tables, as far as they are asked for; a line for each that says where.
-pub fn write_report(report: &Report, page: Option<&Path>, files: &FileFlags) -> Result<Vec<String>, Failure> {
-    let mut written = Vec::new();
-    if let Some(path) = page {
-        let text = page::html(report);
-        write_whole(path, |out| out.write_all(text.as_bytes()))?;
-        written.push(format!("report written to {}", path.display()));
-    }
-    if let Some(directory) = &files.plots {
-        make(directory)?;
-        let several = report.problems.len() > 1;
-        for (place, problem) in report.problems.iter().enumerate() {
-            for chart in charts(problem) {
-                let name = if several { format!("{}-{}", place + 1, chart.name) } else { chart.name.clone() };
-                let (svg, png) = (chart.figure().to_svg(), chart.figure().to_png()?);
-                write_whole(&directory.join(format!("{name}.svg")), |out| out.write_all(svg.as_bytes()))?;
-                write_whole(&directory.join(format!("{name}.png")), |out| out.write_all(&png))?;
-            }
+/// The page, the pictures and the tables, as far as they are asked for and can be written; a line for each that says where.
+pub fn write_report(report: &Report, page: Option<&Path>, files: &FileFlags, losses: &mut Losses) -> Vec<String> {
+    let page = page.and_then(|path| losses.without(write_page(report, path)));
+    let plots = files.plots.as_deref().and_then(|directory| losses.without(write_plots(report, directory)));
+    let tables = files.tables.as_deref().and_then(|directory| losses.without(write_tables(report, directory)));
+    [page, plots, tables].into_iter().flatten().collect()
+}
+
+fn write_page(report: &Report, path: &Path) -> Result<String, Failure> {
+    let text = page::html(report);
+    write_whole(path, |out| out.write_all(text.as_bytes()))?;
+    Ok(format!("report written to {}", path.display()))
+}
+
+fn write_plots(report: &Report, directory: &Path) -> Result<String, Failure> {
+    make(directory)?;
+    let several = report.problems.len() > 1;
+    for (place, problem) in report.problems.iter().enumerate() {
+        for chart in charts(problem) {
+            let name = if several { format!("{}-{}", place + 1, chart.name) } else { chart.name.clone() };
+            let (svg, png) = (chart.figure().to_svg(), chart.figure().to_png()?);
+            write_whole(&directory.join(format!("{name}.svg")), |out| out.write_all(svg.as_bytes()))?;
+            write_whole(&directory.join(format!("{name}.png")), |out| out.write_all(&png))?;
         }
-        written.push(format!("plots written to {}", directory.display()));
     }
-    if let Some(directory) = &files.tables {
-        make(directory)?;
-        for table in tables(report) {
-            let (csv, markdown) = (table.to_csv(), table.to_markdown());
-            write_whole(&directory.join(format!("{}.csv", table.name)), |out| out.write_all(csv.as_bytes()))?;
-            write_whole(&directory.join(format!("{}.md", table.name)), |out| out.write_all(markdown.as_bytes()))?;
-        }
-        written.push(format!("tables written to {}", directory.display()));
+    Ok(format!("plots written to {}", directory.display()))
+}
+
+fn write_tables(report: &Report, directory: &Path) -> Result<String, Failure> {
+    make(directory)?;
+    for table in tables(report) {
+        let (csv, markdown) = (table.to_csv(), table.to_markdown());
+        write_whole(&directory.join(format!("{}.csv", table.name)), |out| out.write_all(csv.as_bytes()))?;
+        write_whole(&directory.join(format!("{}.md", table.name)), |out| out.write_all(markdown.as_bytes()))?;
     }
-    Ok(written)
+    Ok(format!("tables written to {}", directory.display()))
 }
 
 fn make(directory: &Path) -> Result<(), Failure> {

@@ -1,37 +1,54 @@
-//! Ctrl-C: the first one ends the fit after the step under way, the second one the process.
+//! Ctrl-C and SIGTERM: the first one ends the fit after the step under way, the second one the process.
 
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use obprox::{Control, EpochRecord, Observer, Progress, Start};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::failure::Failure;
 
-/// The status a shell gives to a process ended by SIGINT.
+/// The statuses a shell gives to processes that end by these signals.
 const INTERRUPTED: i32 = 130;
+const TERMINATED: i32 = 143;
 
-static PRESSED: AtomicUsize = AtomicUsize::new(0);
-static TRAINING: AtomicBool = AtomicBool::new(false);
+/// Whether the next signal ends the process at once: outside a fit there is nothing to save, so there the first one does.
+static AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+/// The status of the last signal; 0 before any.
+static HEARD: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// Starts listening. Outside a fit there is nothing to save, so there the first Ctrl-C ends the process.
+/// Starts listening.
 pub fn listen() -> Result<(), Failure> {
-    let handler = || {
-        let before = PRESSED.fetch_add(1, Ordering::Relaxed);
-        if before > 0 || !TRAINING.load(Ordering::Relaxed) {
-            #[allow(clippy::exit, reason = "the thread of the signal has no other way to end the process")]
-            std::process::exit(INTERRUPTED);
-        }
+    let register = |signal, status: i32| {
+        // What is registered first is done first: a signal that ends the process does no more.
+        flag::register_conditional_shutdown(signal, status, Arc::clone(&AT_ONCE))?;
+        flag::register(signal, Arc::clone(&AT_ONCE))?;
+        flag::register_usize(signal, Arc::clone(&HEARD), status as usize)
     };
-    ctrlc::set_handler(handler).map_err(|error| Failure::other(format!("cannot listen for Ctrl-C: {error}")))
+    for (signal, status) in [(SIGINT, INTERRUPTED), (SIGTERM, TERMINATED)] {
+        register(signal, status).map_err(|error| Failure::other(format!("cannot listen for Ctrl-C: {error}")))?;
+    }
+    Ok(())
 }
 
-/// From here on there is something to save: the first Ctrl-C is left to whoever asks [`pressed`].
+/// From here on there is something to save: the first signal is left to whoever asks [`pressed`].
 pub fn training() {
-    TRAINING.store(true, Ordering::Relaxed);
+    if !pressed() {
+        AT_ONCE.store(false, Ordering::Relaxed);
+    }
 }
 
-/// Whether Ctrl-C was pressed.
+/// Whether Ctrl-C was pressed, or the end was asked for by SIGTERM.
 pub fn pressed() -> bool {
-    PRESSED.load(Ordering::Relaxed) > 0
+    HEARD.load(Ordering::Relaxed) > 0
+}
+
+/// The status of a command that is through with its work. Ctrl-C comes from someone who watches and reads that the work
+/// was saved; whoever sends SIGTERM has the status alone to see that it was heard.
+pub fn status(of_the_work: ExitCode) -> ExitCode {
+    if HEARD.load(Ordering::Relaxed) == TERMINATED as usize { ExitCode::from(TERMINATED as u8) } else { of_the_work }
 }
 
 /// Stops the run when Ctrl-C was pressed.

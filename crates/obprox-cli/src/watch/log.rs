@@ -2,7 +2,7 @@
 //! which reads them; a report of a run under way is made from the very same text.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use obprox::metrics::Metrics;
@@ -15,6 +15,7 @@ use obprox_report::log::{Run, read};
 use crate::failure::Failure;
 use crate::flags::{ProblemFlags, no_words, np, schedule_words, switch_words};
 use crate::input::shown;
+use crate::losses::Losses;
 
 /// So many of the largest weights are worth a place in a log.
 const WEIGHTS: usize = 50;
@@ -52,13 +53,13 @@ pub struct Log {
     folds: Option<Folds>,
     text: Vec<u8>,
     file: Option<File>,
-    failure: Option<io::Error>,
+    losses: Losses,
 }
 
 impl Log {
     /// A log to be.
     pub fn new(path: Option<PathBuf>, origin: Origin) -> Self {
-        Self { path, origin, folds: None, text: Vec::new(), file: None, failure: None }
+        Self { path, origin, folds: None, text: Vec::new(), file: None, losses: Losses::default() }
     }
 
     /// With the folds that chose λ, right after the start.
@@ -120,12 +121,13 @@ impl Log {
         })));
     }
 
-    /// The runs as a report reads them; what went wrong on the way is told here.
-    pub fn finish(self) -> Result<Vec<Run>, Failure> {
-        match (self.failure, &self.path) {
-            (Some(error), Some(path)) => Err(Error::writing(path)(error).into()),
-            _ => Ok(read(&self.text, &self.path.map_or("this run".into(), |path| path.display().to_string()))?),
-        }
+    /// The runs as a report reads them, and a line that says where the log is, where it is whole.
+    pub fn finish(self, losses: &mut Losses) -> Result<(Vec<Run>, Option<String>), Failure> {
+        let name = self.path.as_ref().map(|path| path.display().to_string());
+        let runs = read(&self.text, name.as_deref().unwrap_or("this run"))?;
+        let written = name.filter(|_| self.file.is_some()).map(|name| format!("log written to {name}"));
+        losses.add(self.losses);
+        Ok((runs, written))
     }
 
     /// The runs so far.
@@ -133,22 +135,20 @@ impl Log {
         Ok(read(&self.text, "this run")?)
     }
 
-    /// A full disk must not end the training; it is told at the end. serde_json writes what is not finite as null.
+    /// A full disk must not end the training. serde_json writes what is not finite as null.
     fn write(&mut self, event: &Event) {
         if let (Some(path), true) = (&self.path, self.text.is_empty()) {
-            match File::create(path) {
-                Ok(file) => self.file = Some(file),
-                Err(error) => self.failure = Some(error),
-            }
+            let file = File::create(path).map_err(|error| Error::writing(path)(error).into());
+            self.file = self.losses.without(file);
         }
         let begun = self.text.len();
         serde_json::to_writer(&mut self.text, event).expect("events are plain data");
         self.text.push(b'\n');
-        if let Some(file) = &mut self.file
-            && let Err(error) = file.write_all(&self.text[begun..])
-        {
-            self.failure.get_or_insert(error);
-            self.file = None;
+        if let (Some(file), Some(path)) = (&mut self.file, &self.path) {
+            let outcome = file.write_all(&self.text[begun..]).map_err(|error| Error::writing(path)(error).into());
+            if self.losses.without(outcome).is_none() {
+                self.file = None;
+            }
         }
     }
 

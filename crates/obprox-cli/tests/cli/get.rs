@@ -124,6 +124,9 @@ fn what_is_known_is_verified() {
     let line = format!("data get a9a --from {}", server.url);
     let said = fails(&shop, &line);
     assert!(said.contains("2329874 bytes where 2329875 are known") && said.contains("nothing was written"), "{said}");
+    server.change(|manners| manners.file = bytes(2_400_000));
+    let said = fails(&shop, &line);
+    assert!(said.contains("more bytes came than the 2329875 that are known") && shop.listing().is_empty(), "{said}");
     server.change(|manners| manners.file = bytes(2_329_875));
     let said = fails(&shop, &line);
     assert!(said.contains("its SHA-256 is") && said.contains("known is f5d5ffd8"), "{said}");

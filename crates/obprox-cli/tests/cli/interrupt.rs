@@ -1,4 +1,4 @@
-//! Ctrl-C, with a real signal.
+//! Ctrl-C, SIGTERM and death, with real signals.
 #![cfg(unix)]
 
 use std::process::{Child, Command, Stdio};
@@ -6,8 +6,12 @@ use std::time::{Duration, Instant};
 
 use crate::workshop::Workshop;
 
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
 fn interrupt(child: &Child) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    signal(child, "-INT");
 }
 
 /// Waits for the first epoch in the log: the run is then in its loop, and has too many epochs to end by itself.
@@ -68,6 +72,73 @@ fn the_second_ends_the_process() {
         assert!(Instant::now() < patience, "it did not end in a minute");
     };
     assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn an_end_that_is_asked_for_saves_and_has_a_status_of_its_own() {
+    let shop = Workshop::with_data();
+    let line = "fit train.svm --solver obproxsg-plus --epochs 1000000000 --tol 0 --out model.json --log run.jsonl --checkpoint state";
+    let child = start(&shop, line);
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(143), "{stderr}");
+    assert!(
+        stderr.contains("interrupted: model written to model.json, log written to run.jsonl, checkpoint in state"),
+        "{stderr}"
+    );
+    assert!(shop.read("run.jsonl").lines().last().unwrap().contains("\"status\":\"stopped\""));
+    shop.ok("predict model.json train.svm");
+}
+
+#[test]
+fn a_checkpoint_directory_belongs_to_one_run() {
+    let shop = Workshop::with_data();
+    let fit = "fit train.svm --solver obproxsg-plus --tol 0 --checkpoint state --resume";
+    let mut child = start(&shop, &format!("{fit} --epochs 1000000000 --log run.jsonl"));
+    let second = shop.run(&format!("{fit} --epochs 3 --out second.json"));
+    let stderr = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("state: another run is using this directory"), "{stderr}");
+    assert!(!shop.exists("second.json"));
+    // Death frees it, and a temporary file that the dead left is gone after the next run.
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    shop.write("state/.obprox-left", "half a checkpoint");
+    let done = shop.read("run.jsonl").lines().filter(|line| line.contains("\"event\":\"epoch\"")).count();
+    shop.ok(&format!("{fit} --epochs {} --out third.json", done + 3));
+    assert_eq!(
+        shop.listing().iter().filter(|name| name.starts_with("state/")).collect::<Vec<_>>(),
+        ["state/checkpoint.obprox"]
+    );
+}
+
+/// Kills each of the paper's methods at different points, and resumes: the result is that of a run that was left alone.
+#[test]
+fn a_killed_run_goes_on_to_the_same_bits() {
+    let shop = Workshop::with_data();
+    for (number, solver) in ["prox-sg", "rda", "prox-svrg", "obproxsg", "obproxsg-plus"].iter().enumerate() {
+        let fit = format!("fit train.svm --solver {solver} --epochs 400 --tol 0 --seed {number}");
+        shop.ok(&format!("{fit} --out whole.json"));
+        let _ = std::fs::remove_dir_all(shop.path("state"));
+        for kill in 0..3 {
+            let _ = std::fs::remove_file(shop.path("run.jsonl"));
+            let mut child =
+                shop.command(&format!("{fit} --checkpoint state --resume --log run.jsonl --quiet")).spawn().unwrap();
+            // So many epochs after the start; where it is done sooner, there is nothing to kill.
+            let enough = |text: &str| text.matches("\"event\":\"epoch\"").count() > 10 + 45 * kill + 7 * number;
+            while child.try_wait().unwrap().is_none()
+                && !(shop.exists("run.jsonl")
+                    && enough(&String::from_utf8_lossy(&std::fs::read(shop.path("run.jsonl")).unwrap())))
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+        shop.ok(&format!("{fit} --checkpoint state --resume --out parts.json"));
+        assert_eq!(shop.read("parts.json"), shop.read("whole.json"), "{solver}");
+    }
 }
 
 /// Interrupts a command in its loops. Of work that has no log there is no sign but time, so it is given more than it can

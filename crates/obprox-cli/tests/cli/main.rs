@@ -5,6 +5,7 @@ mod end_to_end;
 mod get;
 mod help;
 mod interrupt;
+mod limits;
 mod log;
 mod net;
 mod net_served;

@@ -127,7 +127,6 @@ fn paths_that_cannot_be_gone() {
             "fit train.svm --nnz 1.5",
             "fit train.svm --nnz 3 --lambda 0.1",
             "fit train.svm --nnz 3 --solver rda",
-            "fit train.svm --nnz 3 --checkpoint state",
             "fit train.svm --nnz 1 --feature-weights free.txt --out model.json --log run.jsonl",
         ],
     );

@@ -1,11 +1,13 @@
 //! One self-contained page: tables and pictures that need no script, and charts that respond where there is one.
 //!
-//! Everything is in the file: style, script, data. A policy in its head forbids it to ask for anything else. Words from
-//! logs are escaped by maud, and data for the script lies in a block of JSON without a `<`, so no name can become code.
+//! Everything is in the file: style, script, data. A policy in its head forbids it to ask for anything else and to run any
+//! other script. Words from logs are escaped by maud, and data for the script lies in a block of JSON without a `<`, so no
+//! name can become code.
 
 mod data;
 mod headline;
 mod parts;
+mod policy;
 
 use std::collections::BTreeMap;
 
@@ -23,8 +25,6 @@ const SCRIPT: &str = include_str!("../../assets/page.js");
 /// The charting library, under the licence beside it.
 const UPLOT: (&str, &str) =
     (include_str!("../../assets/uPlot.iife.min.js"), include_str!("../../assets/uPlot.min.css"));
-/// Nothing but what is in the file.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /// Charts of more points than this, all together, have no pictures for those without a script: the page would be heavy.
 const PICTURED: usize = 3000;
@@ -39,7 +39,7 @@ pub fn html(report: &Report) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(policy::of(&[UPLOT.0, SCRIPT]));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · obprox" }

@@ -1,7 +1,7 @@
 //! A stream of text → blocks of whole lines, to be parsed in parallel.
 //!
 //! A plain file is read by the threads that parse it. Pipes and compressed files are read by a thread of their own, a
-//! block ahead. Memory is two blocks of text, however large the file. What is cut where depends on block size and thread
+//! block ahead. Memory is two blocks of text, however large the file, or a line where that is longer. What is cut where depends on block size and thread
 //! count; the result does not, since parts are handed over in the order of the file.
 
 use std::ops::Range;
@@ -10,8 +10,10 @@ use std::thread;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::source::Source;
+use super::sheet::Halt;
+use super::source::{LONGEST_LINE, Source, too_long};
 use crate::huge::Huge;
+use crate::memory;
 use crate::{Error, Result};
 
 /// Below this a piece of text is not worth handing to another thread.
@@ -110,7 +112,7 @@ impl Blocks {
             Feed::Here { filling, buffer } => {
                 let mut buffer = last.map(|block| block.buffer).or(buffer.take()).unwrap_or_default();
                 match filling.next(&mut buffer) {
-                    Some(len) => Block { len: len?, buffer },
+                    Some(len) => Block { len: len.map_err(|error| of_line(error, self.lines))?, buffer },
                     None => return Ok(false),
                 }
             }
@@ -120,7 +122,7 @@ impl Blocks {
                     let _ = empty.send(block.buffer);
                 }
                 match full.recv() {
-                    Ok(block) => block?,
+                    Ok(block) => block.map_err(|error| of_line(error, self.lines))?,
                     Err(_) => {
                         if let Some(Err(panic)) = reader.take().map(thread::JoinHandle::join) {
                             std::panic::resume_unwind(panic);
@@ -143,6 +145,14 @@ impl Blocks {
     /// How many times as much there is as was taken so far: known of files, 1 of streams.
     pub fn times_as_much(&self) -> f64 {
         self.total.map_or(1.0, |total| total as f64 / self.taken.max(1) as f64).max(1.0)
+    }
+
+    /// The error for what stopped the parsing of the current block, which was cut into these pieces.
+    pub fn halted(&self, pieces: &[Range<usize>], halt: Halt<Flaw>) -> Error {
+        match halt {
+            Halt::Flaw(piece, flaw) => self.error(pieces[piece].start, flaw),
+            Halt::Short(error) => error.of_file(self.name.as_ref()),
+        }
     }
 
     /// The error for a flaw in the piece of the current block that starts at `start`.
@@ -201,8 +211,27 @@ impl Filling {
                 return Some(Ok(len));
             }
             // One line fills the whole buffer.
-            buffer.grow(2 * buffer.len());
+            if buffer.len() >= LONGEST_LINE {
+                self.ended = Some(Ok(()));
+                return Some(Err(too_long(&self.source.name, 1)));
+            }
+            let longer = (2 * buffer.len()).min(LONGEST_LINE);
+            if let Err(error) = memory::check(longer as u128, || format!("a line of {} bytes", buffer.len())) {
+                self.ended = Some(Ok(()));
+                return Some(Err(error.of_file(self.source.name.as_ref())));
+            }
+            buffer.grow(longer);
         }
+    }
+}
+
+/// A stream that finds fault with a line counts from its block.
+fn of_line(error: Error, lines_before: u64) -> Error {
+    match error {
+        Error::Parse { file, line, column, message } => {
+            Error::Parse { file, line: line + lines_before, column, message }
+        }
+        other => other,
     }
 }
 

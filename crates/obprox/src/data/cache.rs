@@ -1,12 +1,12 @@
 //! The binary cache of a data set (`.obx`): opened by memory map, so that it costs a check instead of a parse.
 //!
-//! All numbers are little-endian. A header of 64 bytes is followed by five sections, each starting at the next multiple
+//! All numbers are little-endian. A header of 64 bytes is followed by six sections, each starting at the next multiple
 //! of 64 bytes, gaps zero; the file ends where the last section ends.
 //!
 //! | byte | header |
 //! |---|---|
 //! | 0 | magic: `OBPROX\x1a\n` |
-//! | 8 | u32 version: 1 |
+//! | 8 | u32 version: 2 |
 //! | 12 | u32 storage: 0 ones, 1 f32, 2 f64, 3 dense f32, 4 dense f64 |
 //! | 16 | u64 rows N |
 //! | 24 | u64 columns n |
@@ -22,6 +22,11 @@
 //! | indices | z × u32 | none |
 //! | values | z × f32 or f64; ones: none | z = N·n × f32 or f64 |
 //! | names | JSON array of n strings | the same |
+//! | sums | u32 a block: the CRC-32 of each MiB before this section | the same |
+//!
+//! The sums are taken while the file is written, compared with what the disk holds before the file gets its name, and
+//! compared again whenever it is opened, on all threads: `benches/README.md` has the time. They are against accidents.
+//! Against a forger everything else is checked too: sizes against the file, offsets, indices, values.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,16 +36,20 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
+use rayon::prelude::*;
+
 use super::import::{RowsAre, rows_of, sound_offsets};
 use super::{Buffer, Csr, Dataset, Dense, Matrix, Value};
-use crate::output::write_whole;
-use crate::{Error, Result};
+use crate::output::write_whole_checked;
+use crate::{Error, Result, memory};
 
 /// The first bytes of a cache: the control character stops a terminal, the line end shows a mangled transfer.
 pub(super) const MAGIC: &[u8; 8] = b"OBPROX\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const ALIGNMENT: usize = 64;
 const HEADER: usize = 64;
+/// Bytes that have a sum of their own.
+const BLOCK: usize = 1 << 20;
 
 /// Writes a data set as a cache that [`read`](super::read) opens at once.
 pub fn write_cache(dataset: &Dataset, path: impl AsRef<Path>) -> Result<()> {
@@ -50,8 +59,8 @@ pub fn write_cache(dataset: &Dataset, path: impl AsRef<Path>) -> Result<()> {
     }
     let names = dataset.names.as_ref().map_or(Ok(Vec::new()), serde_json::to_vec);
     let names = names.map_err(|error| Error::Data(error.to_string()))?;
-    write_whole(path, |out| {
-        let mut out = Sections { out, written: 0 };
+    let write = |out: &mut dyn Write| {
+        let mut out = Sections { out, written: 0, sums: Vec::new(), open: crc32fast::Hasher::new() };
         out.write(&Header::of(dataset, names.len()).to_bytes())?;
         out.write(&dataset.targets)?;
         match &dataset.matrix {
@@ -61,27 +70,51 @@ pub fn write_cache(dataset: &Dataset, path: impl AsRef<Path>) -> Result<()> {
             Matrix::Dense32(rows) => out.write(rows.values())?,
             Matrix::Dense64(rows) => out.write(rows.values())?,
         }
-        out.write(&names)
-    })
+        out.write(&names)?;
+        out.finish()
+    };
+    let check = |file: &File| match sums_agree(&map(file)?) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(io::Error::other("the disk gives back other bytes than were written: is it failing?")),
+    };
+    write_whole_checked(path, write, check)
 }
 
 /// Opens a cache and checks all of it: what it returns is as sound as what a parser builds.
 pub(super) fn read(name: &str, path: &Path) -> Result<Dataset> {
     let file = File::open(path).map_err(Error::reading(path))?;
+    let map = map(&file).map_err(Error::reading(path))?;
+    let advice = "write the cache again from its source (obprox data convert)";
+    let dataset = open(map).map_err(|flaw| Error::file(name, format!("{flaw}: {advice}")))?;
+    let Opened { matrix, targets, names } = dataset;
+    memory::check(size_of_val(&targets[..]) as u128, || format!("{name}: {} targets", targets.len()))?;
+    Ok(Dataset { names, ..Dataset::new(matrix, targets.to_vec()) })
+}
+
+fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only. Another process that shortens or rewrites the file while it is mapped would pull
     // the data from under us; `write_cache` never does that (it puts a new file in the old one's place), and the
     // documentation of `read` asks the same of others.
     #[allow(unsafe_code)]
-    let map = unsafe { Mmap::map(&file) }.map_err(Error::reading(path))?;
-    open(map).map_err(|flaw| Error::file(name, format!("{flaw}: write the cache again from its source")))
+    unsafe {
+        Mmap::map(file)
+    }
+}
+
+/// What a cache holds, still in its file.
+struct Opened {
+    matrix: Matrix,
+    targets: Buffer<f64>,
+    names: Option<Vec<String>>,
 }
 
 /// What is wrong with a cache.
 type Flaw = &'static str;
 
-fn open(map: Mmap) -> std::result::Result<Dataset, Flaw> {
+fn open(map: Mmap) -> std::result::Result<Opened, Flaw> {
     let map = Arc::new(map);
     let header = Header::from_bytes(&map)?;
+    sums_agree(&map)?;
     let mut windows = Windows { map: &map, at: HEADER };
     let targets: Buffer<f64> = windows.next(header.n_rows)?;
     let (n_rows, n_cols, n_entries) = (header.n_rows, header.n_cols, header.n_entries);
@@ -99,13 +132,28 @@ fn open(map: Mmap) -> std::result::Result<Dataset, Flaw> {
         return Err("the cache holds a value that is not finite");
     }
     let names = windows.names(header.names_bytes, n_cols)?;
-    match windows.at == map.len() {
-        true => Ok(Dataset { names, ..Dataset::new(matrix, targets.to_vec()) }),
-        false => Err("the cache is longer than its header says"),
+    let sums = windows.at.next_multiple_of(ALIGNMENT);
+    match sums + sums.div_ceil(BLOCK) * size_of::<u32>() == map.len() {
+        true => Ok(Opened { matrix, targets, names }),
+        false => Err(TRUNCATED),
     }
 }
 
-const TRUNCATED: Flaw = "the cache is shorter than its header says";
+/// Whether every block has the sum that was taken of it. Of a file that ends in the sums of all that is before them, the
+/// length alone tells where they begin.
+fn sums_agree(file: &[u8]) -> std::result::Result<(), Flaw> {
+    let blocks = file.len().div_ceil(BLOCK + size_of::<u32>());
+    let start = file.len().checked_sub(blocks * size_of::<u32>()).filter(|start| start.is_multiple_of(ALIGNMENT));
+    let start = start.filter(|start| start.div_ceil(BLOCK) == blocks).ok_or(TRUNCATED)?;
+    let (payload, sums) = file.split_at(start);
+    let agrees = |(block, sum): (&[u8], &[u8])| crc32fast::hash(block).to_le_bytes() == *sum;
+    match payload.par_chunks(BLOCK).zip(sums.par_chunks_exact(size_of::<u32>())).all(agrees) {
+        true => Ok(()),
+        false => Err("the cache is damaged: a block has another sum than when it was written"),
+    }
+}
+
+const TRUNCATED: Flaw = "the cache is shorter or longer than its header says";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Storage {
@@ -166,7 +214,7 @@ impl Header {
             return Err("this is no cache of obprox");
         }
         if word(8) != VERSION {
-            return Err("the cache is of another version of obprox");
+            return Err("the cache is of another version of obprox than this one");
         }
         if long(56) != checksum(&bytes[..56]) {
             return Err("the cache's header is corrupt");
@@ -185,16 +233,38 @@ fn checksum(bytes: &[u8]) -> u64 {
 struct Sections<'a> {
     out: &'a mut dyn Write,
     written: usize,
+    /// Of the blocks that are full, and of the one that is not.
+    sums: Vec<u32>,
+    open: crc32fast::Hasher,
 }
 
 impl Sections<'_> {
     fn write<T: Pod>(&mut self, section: &[T]) -> io::Result<()> {
-        let bytes: &[u8] = bytemuck::cast_slice(section);
         let gap = self.written.next_multiple_of(ALIGNMENT) - self.written;
-        self.out.write_all(&[0; ALIGNMENT][..gap])?;
-        self.out.write_all(bytes)?;
-        self.written += gap + bytes.len();
+        self.put(&[0; ALIGNMENT][..gap])?;
+        self.put(bytemuck::cast_slice(section))
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let (now, rest) = bytes.split_at(bytes.len().min(BLOCK - self.written % BLOCK));
+            self.out.write_all(now)?;
+            self.open.update(now);
+            self.written += now.len();
+            if self.written.is_multiple_of(BLOCK) {
+                self.sums.push(std::mem::take(&mut self.open).finalize());
+            }
+            bytes = rest;
+        }
         Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.write(&[] as &[u8])?;
+        if !self.written.is_multiple_of(BLOCK) {
+            self.sums.push(self.open.finalize());
+        }
+        self.out.write_all(bytemuck::cast_slice(&self.sums))
     }
 
     fn write_csr<V: Value, T: Pod>(&mut self, rows: &Csr<V>, values: &[T]) -> io::Result<()> {

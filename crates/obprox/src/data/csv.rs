@@ -29,7 +29,7 @@ pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset>
         let times_as_much = if let Table::Dense(_) = table { blocks.times_as_much() } else { 1.0 };
         let mut sheet = table.take_sheet();
         let appended = sheet.append(&layout, text, &pieces, times_as_much);
-        appended.map_err(|(piece, flaw)| blocks.error(pieces[piece].start, flaw))?;
+        appended.map_err(|halt| blocks.halted(&pieces, halt))?;
         table.put(sheet, n_features);
     }
     let (matrix, targets) = table.finish(n_features);
@@ -239,7 +239,8 @@ impl Parser for Layout {
 
     fn count(&self, text: &[u8]) -> Counts {
         let rows = most_rows(text);
-        Counts { rows, entries: rows * self.n_features() }
+        // A field takes a byte at the least, so that a first line of many fields makes no room for lines of few.
+        Counts { rows, entries: rows.saturating_mul(self.n_features()).min(text.len() + 1) }
     }
 
     fn parse<W: Width>(&self, text: &[u8], room: &mut Room<W, ()>) -> std::result::Result<(), Trouble<Flaw>> {

@@ -1,5 +1,7 @@
 //! A data set at a glance.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rayon::prelude::*;
 
 use super::{Dataset, Rows, with_rows};
@@ -63,7 +65,8 @@ impl Summary {
     pub fn of(dataset: &Dataset) -> Self {
         let matrix = &dataset.matrix;
         let (rows, cols) = (matrix.n_rows(), matrix.n_cols());
-        let tally = with_rows!(matrix, |rows| tally(rows));
+        let seen = Seen::of(cols, matrix.nnz());
+        let mut tally = with_rows!(matrix, |rows| tally(rows, &seen));
         let n_rows = rows.max(1) as f64;
         Self {
             rows,
@@ -73,7 +76,7 @@ impl Summary {
             bytes: matrix.bytes(),
             storage: matrix.storage(),
             empty_rows: tally.empty_rows,
-            empty_cols: cols - tally.seen.iter().map(|word| word.count_ones() as usize).sum::<usize>(),
+            empty_cols: cols - seen.count(std::mem::take(&mut tally.columns)),
             row_len: tally.len.spread(n_rows),
             row_norm: tally.norm.spread(n_rows),
             values: if tally.nnz == 0 { (0.0, 0.0) } else { (tally.values.min, tally.values.max) },
@@ -134,30 +137,58 @@ impl Range {
 }
 
 /// What is counted over some of the rows.
+#[derive(Default)]
 struct Tally {
     nnz: usize,
     empty_rows: usize,
     len: Range,
     norm: Range,
     values: Range,
-    /// A bit a column.
-    seen: Vec<u64>,
+    /// The columns of the entries, where they are listed one by one.
+    columns: Vec<u32>,
+}
+
+/// The columns that have an entry: a bit each, shared by all parts. Nothing where there are far fewer entries than columns;
+/// those are listed instead, since one far index must not cost memory for all the columns before it.
+struct Seen(Option<Vec<AtomicU64>>);
+
+impl Seen {
+    fn of(n_cols: usize, entries: usize) -> Self {
+        let words = n_cols.div_ceil(64);
+        Self((words < 1024 || words < entries).then(|| (0..words).map(|_| AtomicU64::new(0)).collect()))
+    }
+
+    #[inline]
+    fn add(&self, column: usize, listed: &mut Vec<u32>) {
+        let Some(bits) = &self.0 else { return listed.push(column as u32) };
+        let (word, bit) = (&bits[column / 64], 1 << (column % 64));
+        // Most have been seen, and to look is cheaper than to write.
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    fn count(&self, mut listed: Vec<u32>) -> usize {
+        match &self.0 {
+            Some(bits) => bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum(),
+            None => {
+                listed.par_sort_unstable();
+                listed.dedup();
+                listed.len()
+            }
+        }
+    }
 }
 
 impl Tally {
-    fn new(n_cols: usize) -> Self {
-        let (len, norm, values) = Default::default();
-        Self { nnz: 0, empty_rows: 0, len, norm, values, seen: vec![0; n_cols.div_ceil(64)] }
-    }
-
-    fn add(&mut self, rows: &impl Rows, row: usize) {
+    fn add(&mut self, rows: &impl Rows, row: usize, seen: &Seen) {
         let (mut len, mut square) = (0, 0.0);
         rows.for_each(row, |column, value| {
             if value != 0.0 {
                 len += 1;
                 square += value * value;
                 self.values.add(value);
-                self.seen[column / 64] |= 1 << (column % 64);
+                seen.add(column, &mut self.columns);
             }
         });
         self.nnz += len;
@@ -172,22 +203,22 @@ impl Tally {
         self.len.merge(other.len);
         self.norm.merge(other.norm);
         self.values.merge(other.values);
-        self.seen.iter_mut().zip(other.seen).for_each(|(mine, theirs)| *mine |= theirs);
+        self.columns.extend(other.columns);
         self
     }
 }
 
 /// Always the same parts, merged in order, so that the means do not depend on the number of threads.
-fn tally(rows: &impl Rows) -> Tally {
+fn tally(rows: &impl Rows, seen: &Seen) -> Tally {
     const PARTS: usize = 16;
     let bound = |part: usize| (rows.n_rows() as u128 * part as u128 / PARTS as u128) as usize;
     let part = |part| {
-        let mut tally = Tally::new(rows.n_cols());
-        (bound(part)..bound(part + 1)).for_each(|row| tally.add(rows, row));
+        let mut tally = Tally::default();
+        (bound(part)..bound(part + 1)).for_each(|row| tally.add(rows, row, seen));
         tally
     };
     let parts: Vec<Tally> = (0..PARTS).into_par_iter().map(part).collect();
-    parts.into_iter().fold(Tally::new(rows.n_cols()), Tally::merge)
+    parts.into_iter().fold(Tally::default(), Tally::merge)
 }
 
 #[cfg(test)]
@@ -206,6 +237,14 @@ mod tests {
         assert_eq!(summary.values, (-4.0, 3.0));
         assert_eq!(summary.targets, Targets::Labels(vec![(-1.0, 1), (1.0, 2)]));
         assert_eq!(summary.density, 3.0 / 210.0);
+    }
+
+    #[test]
+    fn far_columns_are_counted_without_memory_for_those_before_them() {
+        let last = u32::MAX as usize - 1;
+        let rows = vec![vec![(7, 1.0), (last as u32, 1.0)], vec![(last as u32, 2.0)]];
+        let summary = Summary::of(&Dataset::new(Matrix::from_rows(last + 1, &rows), vec![1.0, -1.0]));
+        assert_eq!((summary.cols, summary.nnz, summary.empty_cols), (last + 1, 3, last - 1));
     }
 
     #[test]

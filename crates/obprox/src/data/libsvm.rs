@@ -24,7 +24,7 @@ pub(super) fn read(source: Source, block_size: usize) -> Result<Dataset> {
     while blocks.advance()? {
         let (text, pieces) = (blocks.text(), cut(blocks.text()));
         let appended = sheet.append(&Libsvm, text, &pieces, blocks.times_as_much());
-        appended.map_err(|(piece, flaw)| blocks.error(pieces[piece].start, flaw))?;
+        appended.map_err(|halt| blocks.halted(&pieces, halt))?;
     }
     let (matrix, targets) = sheet.finish();
     Ok(Dataset::new(matrix, targets))

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use super::source::Source;
 use super::{Dataset, Label, cache, csv, libsvm, vector};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
+
+/// What a made-up name takes, with where it is kept.
+const BYTES_A_NAME: u128 = 48;
 
 /// The formats of data files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +84,10 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
         return Err(Error::file(name, "has no rows: give a file with at least one"));
     }
     if let Some(n_cols) = options.n_cols {
+        if let Some(names) = &dataset.names {
+            let more = n_cols.saturating_sub(names.len()) as u128;
+            memory::check(BYTES_A_NAME * more, || format!("{name}: names for {more} more columns"))?;
+        }
         dataset.widen(n_cols);
     }
     Ok(dataset)

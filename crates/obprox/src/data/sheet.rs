@@ -15,6 +15,7 @@ use super::csr::Csr;
 use super::dense::Dense;
 use super::matrix::Matrix;
 use crate::huge::Huge;
+use crate::memory;
 
 /// The rows so far and their targets; values are of the narrowest type that held all of them.
 pub(super) struct Sheet<I> {
@@ -180,35 +181,69 @@ impl<F> From<TooNarrow> for Trouble<F> {
     }
 }
 
+/// Why rows could not be appended.
+pub(super) enum Halt<F> {
+    /// The first piece with a flaw, and the flaw.
+    Flaw(usize, F),
+    /// There is no memory for them.
+    Short(crate::Error),
+}
+
 impl<I: Index> Sheet<I> {
-    /// Appends the rows of some pieces of text, or says which piece is the first with a flaw. There will be
-    /// `times_as_much` text in all, about.
+    /// Appends the rows of some pieces of text. There will be `times_as_much` text in all, about.
     pub fn append<P: Parser<Index = I>>(
         &mut self,
         parser: &P,
         text: &[u8],
         pieces: &[Range<usize>],
         times_as_much: f64,
-    ) -> Result<(), (usize, P::Flaw)> {
+    ) -> Result<(), Halt<P::Flaw>> {
         let counts: Vec<Counts> = pieces.par_iter().map(|piece| parser.count(&text[piece.clone()])).collect();
         loop {
+            let expected = self.expected(&counts, times_as_much).map_err(Halt::Short)?;
             let Self { ends, targets, indices, values, .. } = self;
             let mut sheet = Arrays { ends, targets, indices };
             let written = match values {
-                Values::Ones(values) => sheet.write(values, parser, text, pieces, &counts, times_as_much),
-                Values::F32(values) => sheet.write(values, parser, text, pieces, &counts, times_as_much),
-                Values::F64(values) => sheet.write(values, parser, text, pieces, &counts, times_as_much),
+                Values::Ones(values) => sheet.write(values, parser, text, pieces, &counts, expected),
+                Values::F32(values) => sheet.write(values, parser, text, pieces, &counts, expected),
+                Values::F64(values) => sheet.write(values, parser, text, pieces, &counts, expected),
             };
             match written {
                 Ok(n_cols) => {
                     self.n_cols = self.n_cols.max(n_cols);
                     return Ok(());
                 }
-                Err((piece, Trouble::Flaw(flaw))) => return Err((piece, flaw)),
+                Err((piece, Trouble::Flaw(flaw))) => return Err(Halt::Flaw(piece, flaw)),
                 // Happens twice at most, and most likely in the first block.
                 Err((_, Trouble::TooNarrow(narrow))) => self.widen(narrow),
             }
         }
+    }
+
+    /// The rows and entries that room is made for where there is not enough: those of all the text, about, or no more
+    /// than now where memory is short of that. An error where it is short of these too.
+    fn expected(&self, counts: &[Counts], times_as_much: f64) -> crate::Result<Counts> {
+        let mut now = Counts { rows: self.ends.len(), entries: self.indices.len };
+        counts.iter().for_each(|count| (now.rows, now.entries) = (now.rows + count.rows, now.entries + count.entries));
+        let (width, room) = match &self.values {
+            Values::Ones(values) => (0, values.array.len()),
+            Values::F32(values) => (size_of::<f32>(), values.array.len()),
+            Values::F64(values) => (size_of::<f64>(), values.array.len()),
+        };
+        if now.rows <= self.ends.capacity() && now.entries <= self.indices.array.len().min(room) {
+            return Ok(now);
+        }
+        let bytes = |counts: Counts| {
+            let entry = size_of::<I>() + width;
+            counts.rows as u128 * 16 + counts.entries as u128 * entry as u128
+        };
+        let all = |len: usize| (len as f64 * times_as_much * 1.02) as usize;
+        let expected = Counts { rows: all(now.rows), entries: all(now.entries).max(2 * self.indices.len) };
+        if memory::fits(bytes(expected)) {
+            return Ok(expected);
+        }
+        memory::check(bytes(now), || format!("its first {} rows", now.rows))?;
+        Ok(now)
     }
 
     #[cold]
@@ -277,16 +312,15 @@ impl<I: Index> Arrays<'_, I> {
         text: &[u8],
         pieces: &[Range<usize>],
         counts: &[Counts],
-        times_as_much: f64,
+        expected: Counts,
     ) -> Result<u32, (usize, Trouble<P::Flaw>)> {
         let all = counts.iter().fold(Counts::default(), |all, count| Counts {
             rows: all.rows + count.rows,
             entries: all.entries + count.entries,
         });
         let (rows, before) = (self.ends.len(), self.indices.len);
-        let expected = |len: usize| (len as f64 * times_as_much * 1.02) as usize;
         if self.ends.capacity() < rows + all.rows {
-            let more = expected(rows + all.rows) - rows;
+            let more = expected.rows.max(rows + all.rows) - rows;
             self.ends.reserve(more);
             self.targets.reserve(more);
         }
@@ -296,8 +330,8 @@ impl<I: Index> Arrays<'_, I> {
         let mut rest = Room {
             ends: &mut self.ends[rows..],
             targets: &mut self.targets[rows..],
-            indices: self.indices.room(all.entries, expected(before + all.entries)),
-            values: values.room(all.entries, expected(before + all.entries)),
+            indices: self.indices.room(all.entries, expected.entries),
+            values: values.room(all.entries, expected.entries),
             used: Counts::default(),
             n_cols: 0,
         };
@@ -373,7 +407,7 @@ impl<T: Pod + Send + Sync> Long<T> {
     fn room(&mut self, more: usize, expected: usize) -> &mut [T] {
         let needed = self.len + more;
         if needed > self.array.len() {
-            self.array.grow(needed.max(expected).max(2 * self.len));
+            self.array.grow(needed.max(expected));
         }
         &mut self.array[self.len..needed]
     }

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 use rayon::prelude::*;
 
 use crate::{Error, Result};
@@ -15,6 +15,19 @@ const STANDARD_INPUT: &str = "-";
 
 /// Enough of the text to tell its format: many lines, or much of one.
 const HEAD: usize = 64 << 10;
+
+/// A line that is longer is no row: a text without line ends, or an archive that unpacks to a thousand times its size.
+pub(super) const LONGEST_LINE: usize = 512 << 20;
+
+/// The error for a line of more than that.
+pub(super) fn too_long(name: &str, line: u64) -> Error {
+    Error::Parse {
+        file: name.into(),
+        line,
+        column: LONGEST_LINE as u64,
+        message: format!("the line goes on after {} MiB: write a row a line", LONGEST_LINE >> 20),
+    }
+}
 
 /// The memory that an xz stream may ask for; `xz -9` asks for 65 MB, a hostile header for 4 GB.
 const XZ_MEMORY: u64 = 1 << 30;
@@ -117,6 +130,9 @@ impl Source {
             let start = memrchr(b'\n', &head[..blanks]).map_or(0, |last| last + 1);
             if let Some(end) = memchr(b'\n', &head[blanks..]) {
                 return Ok(start..blanks + end + 1);
+            }
+            if head.len() >= LONGEST_LINE {
+                return Err(too_long(&self.name, memchr_iter(b'\n', &head[..start]).count() as u64 + 1));
             }
             let more = read_up_to(&mut self.rest, head.len().max(HEAD))
                 .map_err(|error| failure(&self.name, self.compression, error))?;

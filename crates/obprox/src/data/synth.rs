@@ -7,7 +7,7 @@ use rand_distr::{Distribution, Poisson, StandardNormal, Zipf};
 use rayon::prelude::*;
 
 use super::{Builder, Dataset};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Entries that share one stream of random numbers, about: fixed, so that threads do not matter.
 const ENTRIES_A_BLOCK: f64 = 262_144.0;
@@ -102,6 +102,7 @@ impl Synth {
     /// Makes the problem.
     pub fn generate(&self) -> Result<Planted> {
         self.check()?;
+        memory::check(self.bytes(), || format!("{} rows × {} columns", self.rows, self.cols))?;
         let columns = self.columns()?;
         let weights = self.plant(&columns);
         let n_blocks = self.rows.div_ceil(self.rows_a_block());
@@ -116,6 +117,14 @@ impl Synth {
             }
         }
         Ok(Planted { dataset: Dataset::new(builder.finish(Some(self.cols)), targets), weights })
+    }
+
+    /// What the rows and the weights take, at the least.
+    fn bytes(&self) -> u128 {
+        let entry = if matches!(self.entries, Entries::Ones) { 4.0 } else { 12.0 };
+        let outputs = if let Task::Classes(classes) = self.task { classes } else { 1 };
+        let entries = self.rows as f64 * self.per_row.min(self.cols as f64) * entry;
+        entries as u128 + 16 * self.rows as u128 + 8 * self.cols as u128 * outputs as u128
     }
 
     fn check(&self) -> Result<()> {

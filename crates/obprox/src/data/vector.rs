@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::blocks::{Blocks, Flaw, cut};
 use super::number;
 use super::source::Source;
-use crate::Result;
+use crate::{Result, memory};
 
 const BLOCK: usize = 1 << 20;
 
@@ -16,6 +16,7 @@ pub(super) fn read(source: Source) -> Result<Vec<f64>> {
     while blocks.advance()? {
         let (text, pieces) = (blocks.text(), cut(blocks.text()));
         let parts: Vec<_> = pieces.par_iter().map(|piece| parse(&text[piece.clone()])).collect();
+        memory::check(2 * size_of_val(&all[..]) as u128, || format!("{} numbers", all.len()))?;
         for (piece, part) in pieces.iter().zip(parts) {
             all.extend(part.map_err(|flaw| blocks.error(piece.start, flaw))?);
         }

@@ -14,6 +14,11 @@ use crate::pass;
 use crate::problem::{Point, Problem};
 use crate::{Error, Result};
 
+/// So many weights are held in a row without a question; more only where they are no more than so many times the
+/// nonzeros that are multiplied.
+const FEW: usize = 1 << 20;
+const FAR: usize = 64;
+
 /// The nonzero weights of one output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
@@ -105,15 +110,16 @@ impl Model {
     /// The margins of each row, one a block. Columns the model does not know count for nothing.
     pub fn margins(&self, matrix: &Matrix) -> Vec<f64> {
         let outputs = self.blocks.len();
-        // As long as the model uses or the data has, whichever the loop below needs: one far index in a test file, or
-        // a model that says it knows 2³² features, must not cost gigabytes.
+        // As long as the model uses or the data has, whichever the loop below needs.
         let used =
             self.blocks.iter().filter_map(|block| block.indices.last()).max().map_or(0, |&last| last as usize + 1);
         let all_known = matrix.n_cols() <= self.n_features;
-        let mut point = Point {
-            weights: vec![0.0; if all_known { used.max(matrix.n_cols()) } else { used } * outputs],
-            intercept: self.blocks.iter().map(|block| block.intercept).collect(),
-        };
+        let len = if all_known { used.max(matrix.n_cols()) } else { used };
+        // One far index in a test file, or a model that says it knows 2³² features, must not cost gigabytes.
+        if len > FEW && len > FAR * (self.nnz() + matrix.nnz()) {
+            return self.margins_by_lookup(matrix);
+        }
+        let mut point = Point { weights: vec![0.0; len * outputs], intercept: self.intercepts() };
         for (output, block) in self.blocks.iter().enumerate() {
             for (&feature, &value) in block.indices.iter().zip(&block.values) {
                 point.weights[feature as usize * outputs + output] = value;
@@ -122,16 +128,44 @@ impl Model {
         if all_known {
             return pass::margins(matrix, &point);
         }
+        self.add_up(matrix, |column| point.weights.get(column * outputs..(column + 1) * outputs))
+    }
+
+    /// The same, in the memory of the nonzeros.
+    fn margins_by_lookup(&self, matrix: &Matrix) -> Vec<f64> {
+        let outputs = self.blocks.len();
+        let mut features: Vec<u32> = self.blocks.iter().flat_map(|block| block.indices.iter().copied()).collect();
+        features.sort_unstable();
+        features.dedup();
+        let place = |feature: u32| features.binary_search(&feature).ok();
+        let mut weights = vec![0.0; features.len() * outputs];
+        for (output, block) in self.blocks.iter().enumerate() {
+            for (&feature, &value) in block.indices.iter().zip(&block.values) {
+                if let Some(at) = place(feature) {
+                    weights[at * outputs + output] = value;
+                }
+            }
+        }
+        self.add_up(matrix, |column| place(column as u32).map(|at| &weights[at * outputs..(at + 1) * outputs]))
+    }
+
+    /// Margins with the weights that `of` gives for a column, where there are any.
+    fn add_up<'a>(&self, matrix: &Matrix, of: impl Fn(usize) -> Option<&'a [f64]> + Sync) -> Vec<f64> {
+        let (outputs, intercepts) = (self.blocks.len(), self.intercepts());
         let mut margins = vec![0.0; matrix.n_rows() * outputs];
         margins.par_chunks_exact_mut(outputs.max(1)).enumerate().for_each(|(row, margins)| {
-            margins.copy_from_slice(&point.intercept);
+            margins.copy_from_slice(&intercepts);
             matrix.for_each(row, |column, value| {
-                if let Some(weights) = point.weights.get(column * outputs..(column + 1) * outputs) {
+                if let Some(weights) = of(column) {
                     margins.iter_mut().zip(weights).for_each(|(margin, weight)| *margin += value * weight);
                 }
             });
         });
         margins
+    }
+
+    fn intercepts(&self) -> Vec<f64> {
+        self.blocks.iter().map(|block| block.intercept).collect()
     }
 
     /// The label, value or expected count of each row.

@@ -76,14 +76,7 @@ enum Tried {
 impl Wanted<'_> {
     /// One request, its body to the end or to where it breaks off.
     fn try_once(&self, part: &Part, quiet: bool) -> Result<Tried, Failure> {
-        let agent: Agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(SILENCE))
-            .timeout_per_read(Some(SILENCE))
-            .user_agent(concat!("obprox/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into();
-        let mut request = agent.get(&self.url).header(header::ACCEPT_ENCODING, "identity");
+        let mut request = agent(&self.url).get(&self.url).header(header::ACCEPT_ENCODING, "identity");
         let resumed = part.tag().filter(|_| part.len() > 0);
         if let Some(tag) = &resumed {
             request = request.header(header::RANGE, format!("bytes={}-", part.len())).header(header::IF_RANGE, tag);
@@ -122,6 +115,16 @@ impl Wanted<'_> {
         loop {
             match body.read(&mut buffer) {
                 Ok(0) => return Ok(Tried::Whole),
+                // No disk is filled by a server that does not end.
+                Ok(read) if self.bytes.is_some_and(|known| part.len() + read as u64 > known) => {
+                    part.discard();
+                    return Err(Failure::other(format!(
+                        "{}: more bytes came than the {} that are known: the file was changed by its publisher, or is \
+                         another's; nothing was written",
+                        self.url,
+                        self.bytes.unwrap_or_default()
+                    )));
+                }
                 Ok(read) => file.write_all(&buffer[..read]).map_err(writing)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Ok(Tried::Broken(error.to_string())),
@@ -146,6 +149,18 @@ impl Wanted<'_> {
         }
         Ok(Fetched { bytes, sha256, fresh })
     }
+}
+
+/// Who asks. What was to come by https is not taken from a server that sends us on to plain http.
+fn agent(url: &str) -> Agent {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .https_only(url.starts_with("https:"))
+        .timeout_connect(Some(SILENCE))
+        .timeout_per_read(Some(SILENCE))
+        .user_agent(concat!("obprox/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into()
 }
 
 /// What has arrived so far.
@@ -227,5 +242,16 @@ fn reason(error: &ureq::Error) -> String {
         ureq::Error::ConnectionFailed => "cannot connect".into(),
         ureq::Error::Timeout(_) => format!("no answer in {} seconds", SILENCE.as_secs()),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn https_is_not_left() {
+        assert!(agent("https://example.org/a").config().https_only());
+        assert!(!agent("http://127.0.0.1:80/a").config().https_only());
     }
 }

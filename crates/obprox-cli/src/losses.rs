@@ -1,0 +1,76 @@
+//! What a run could not write. Hours of training are worth more than any one of its records: what cannot be written is
+//! said once, the rest goes on, and the exit status is 1. A model whose place is lost goes to another one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use obprox::output::write_whole;
+
+use crate::failure::Failure;
+
+/// What was lost so far.
+#[derive(Default)]
+pub struct Losses {
+    said: BTreeSet<String>,
+}
+
+impl Losses {
+    /// Goes on without what could not be written.
+    pub fn without<T>(&mut self, outcome: Result<T, Failure>) -> Option<T> {
+        match outcome {
+            Ok(done) => return Some(done),
+            Err(Failure::Said { message, .. }) => self.say(&format!("{message}: the run goes on without it")),
+            Err(_) => {}
+        }
+        None
+    }
+
+    /// Puts a result that could not be written where it should be into a directory of its own elsewhere; a line that says
+    /// where, or the failure where there is no such place.
+    pub fn rescue(&mut self, place: &Path, failure: Failure, text: &str) -> Result<Option<String>, Failure> {
+        let Failure::Said { message, .. } = &failure else { return Err(failure) };
+        let name = place.file_name().unwrap_or("model".as_ref());
+        match places().find_map(|directory| put(&directory, name.as_ref(), text)) {
+            Some(kept) => {
+                let kept = kept.display();
+                self.say(&format!("{message}: it was written to {kept} instead"));
+                Ok(Some(format!("{} written to {kept}", name.display())))
+            }
+            None => Err(Failure::other(message.clone())),
+        }
+    }
+
+    /// The end of a command: what was lost has been said, and only the status is left.
+    pub fn end(self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        match outcome {
+            Ok(()) if !self.said.is_empty() => Err(Failure::Told),
+            other => other,
+        }
+    }
+
+    /// What someone else has lost and said.
+    pub fn add(&mut self, other: Self) {
+        self.said.extend(other.said);
+    }
+
+    fn say(&mut self, message: &str) {
+        if self.said.insert(message.to_owned()) {
+            eprintln!("obprox: error: {message}");
+        }
+    }
+}
+
+/// Where a result may go whose own place is lost.
+fn places() -> impl Iterator<Item = PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    [std::env::temp_dir(), "/dev/shm".into(), ".".into()].into_iter().chain(home)
+}
+
+/// A directory that no one else can have made before: others may write to a temporary directory too.
+fn put(directory: &Path, name: &Path, text: &str) -> Option<PathBuf> {
+    let directory = tempfile::Builder::new().prefix("obprox-kept-").tempdir_in(directory).ok()?;
+    let path = directory.path().join(name);
+    write_whole(&path, |out| out.write_all(text.as_bytes())).ok()?;
+    let _ = directory.keep();
+    Some(path)
+}
