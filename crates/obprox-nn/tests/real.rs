@@ -12,6 +12,7 @@ use obprox_nn::train::{Run, Settings};
 use obprox_nn::{Net, initial_weights};
 
 #[test]
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn a_tenth_of_a_small_network_tells_clothes_apart() {
     let path = std::env::var_os("OBPROX_DATA").map(|root| PathBuf::from(root).join("fashion-mnist"));
     let Some(path) = path.filter(|path| path.is_dir()) else {
