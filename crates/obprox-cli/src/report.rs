@@ -110,6 +110,7 @@ fn runs(problem: &Problem) -> String {
     page += match problem.entries.len() {
         1 if problem.optimum.is_some() => "\ngap is relative to F\n",
         1 => "",
+        _ if problem.is_network() => "\n* the best of its column; rel. is time against the fastest\n",
         _ => "\n* the best of its column; gap is relative to F, rel. is time against the fastest\n",
     };
     page + &optimum(problem)

@@ -127,24 +127,31 @@ fn a_told_optimizer_does_as_it_is_told() {
     cell.set(Phase::Hold);
     assert_eq!(step(&told), step(&|x, gradient| hold(x, gradient, STEP)));
     assert_eq!(step(&told), [0.0, 0.25], "a held zero stays, the rest is not shrunk");
+    cell.set(Phase::Orthant);
+    cell.set_trial();
+    assert_eq!(step(&told), [-0.25, 0.25], "a trial knows no λ");
+    cell.set(Phase::Orthant);
+    assert!(!cell.is_trial());
 }
 
 #[test]
 fn momentum_and_decay_change_the_gradient_that_is_stepped_along() {
     let momentum = MomentumConfig::new().with_momentum(0.5).with_dampening(0.0);
-    let smooth = SmoothConfig::new()
-        .with_momentum(Some(momentum))
-        .with_weight_decay(Some(burn::optim::decay::WeightDecayConfig::new(0.5)));
+    let smooth = SmoothConfig::new().with_momentum(Some(momentum)).with_weight_decay(4.0);
     let optimizer = ProxSgConfig::new(LAMBDA).with_smooth(smooth).build();
     let term = L1 { l1: LAMBDA };
     let (mut x, mut velocity, mut state) = (0.5f64, 0.0, None);
     for gradient in [1.0, -0.5, 2.0] {
-        velocity = 0.5 * velocity + (gradient + 0.5 * x);
+        velocity = 0.5 * velocity + gradient;
         let (moved, kept) = optimizer.step::<2>(STEP, tensor(&[x as f32]), tensor(&[gradient as f32]), state);
-        x = term.prox(x - STEP * velocity, STEP);
+        // Implicitly: divided by 1 + αλ₂, which is 2 here.
+        x = term.prox(x - STEP * velocity, STEP) / 2.0;
         state = kept;
         assert_eq!(values(moved), [x as f32]);
     }
+    // What has one dimension, and no λ, is not decayed.
+    let (moved, _) = optimizer.step::<1>(STEP, tensor(&[0.5]), tensor(&[0.0]), None);
+    assert_eq!(values(moved), [0.5]);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 mod common;
 
 use burn::tensor::Device;
-use common::{data, net, preprocessing, settings};
-use obprox::{Control, Method};
+use common::{after, data, net, preprocessing, settings, stripes};
+use obprox::switch::Switch;
+use obprox::{Control, Method, Status};
 use obprox_infer::Kind;
-use obprox_nn::optim::Phase;
-use obprox_nn::train::{EpochRecord, Observer, Penalty, Progress, Rule, Run, Settings, Status, Trained};
+use obprox_nn::data::Data;
+use obprox_nn::optim::{Phase, Plan};
+use obprox_nn::train::{EpochRecord, Observer, Penalty, Progress, Run, Settings, Trained};
 
 fn device() -> Device {
     Device::flex().autodiff()
@@ -21,12 +23,8 @@ fn train(kind: Kind, base: f64, settings: Settings) -> Trained {
 #[test]
 fn a_tiny_network_learns_and_becomes_sparse() {
     // A weight that no gradient holds up is moved by λ·Σα in all, 0.07 here: nearly as far as the first weights reach.
-    let settings = Settings {
-        epochs: 12,
-        penalty: Penalty::new(1e-2),
-        switch: Rule::Epochs { prox: 5, orthant: None },
-        ..settings(Method::ObproxSgPlus)
-    };
+    let settings =
+        Settings { epochs: 12, penalty: Penalty::new(1e-2), switch: after(5), ..settings(Method::ObproxSgPlus) };
     let trained = train(Kind::SmallCnn, 8.0, settings);
     assert_eq!(trained.status, Status::MaxEpochs);
     let last = &trained.last;
@@ -96,6 +94,26 @@ fn a_resumed_run_is_the_run_without_a_break_to_the_bit() {
     }
 }
 
+#[test]
+fn a_resumed_descent_is_the_one_without_a_break() {
+    let settings = small(Settings::recipe(Method::ObproxSgPlus, 4, Some(0.1)));
+    let whole = train(Kind::SmallCnn, 4.0, settings.clone());
+    let (directory, device, data, preprocessing) = (tempfile::tempdir().unwrap(), device(), data(), preprocessing());
+    let run = |settings: Settings| {
+        let net = net(Kind::SmallCnn, 4.0, &device);
+        Run::new(net, &data, &preprocessing, settings, &device).checkpoint(directory.path(), true)
+    };
+    let mut stop = StopAfter(8 + 3);
+    let broken = run(settings.clone()).observe(&mut stop).train().unwrap();
+    assert_eq!((broken.status, broken.missed(&settings)), (Status::Stopped, Some(0.1)));
+    // All of it was planned for so many epochs.
+    let message = run(Settings { epochs: 6, ..settings.clone() }).train().unwrap_err().to_string();
+    assert!(message.contains("epochs"), "{message}");
+    let resumed = run(settings.clone()).train().unwrap();
+    assert_eq!(resumed.weights, whole.weights);
+    assert_eq!(resumed.missed(&settings), None);
+}
+
 /// Says stop the so manieth time that figures are computed.
 struct StopScoring(u64);
 
@@ -109,15 +127,15 @@ impl Observer for StopScoring {
 #[test]
 fn figures_that_were_stopped_are_computed_when_the_run_is_resumed() {
     // The switch hangs on the figures: one that is missing would move it.
-    let settings = Settings { switch: Rule::Stalled(1), ..settings(Method::ObproxSgPlus) };
+    let settings = Settings { switch: Switch::Stalled(1), ..settings(Method::ObproxSgPlus) };
     let whole = train(Kind::SmallCnn, 4.0, settings.clone());
     let (directory, device, data, preprocessing) = (tempfile::tempdir().unwrap(), device(), data(), preprocessing());
     let run = || {
         let net = net(Kind::SmallCnn, 4.0, &device);
         Run::new(net, &data, &preprocessing, settings.clone(), &device).checkpoint(directory.path(), true)
     };
-    // Two batches an epoch: those of training images, then those of test images.
-    let mut stop = StopScoring(4);
+    // One batch an epoch, of test images: this rule asks for no more before the end.
+    let mut stop = StopScoring(2);
     let broken = run().observe(&mut stop).train().unwrap();
     assert_eq!((broken.status, broken.trace.len()), (Status::Stopped, 1));
     let resumed = run().train().unwrap();
@@ -166,26 +184,96 @@ fn a_diverged_run_keeps_the_last_good_weights() {
 }
 
 #[test]
-fn a_target_density_is_held() {
-    // Strong enough to fall below a half within some epochs, and by little from step to step.
-    let settings = Settings {
-        epochs: 8,
-        penalty: Penalty::new(2e-2),
-        switch: Rule::Epochs { prox: 1, orthant: None },
-        target_density: Some(0.5),
-        ..settings(Method::ObproxSgPlus)
+fn a_target_density_is_reached_and_held_whatever_lambda_says() {
+    // λ is far too small, or far too large, for the density by itself; it is only a start.
+    for (lambda, prox) in [(1e-6, 0), (1.0, 0), (1e-4, 2), (1e-4, 9)] {
+        let settings = Settings {
+            penalty: Penalty::new(lambda),
+            switch: after(prox),
+            ..small(Settings::recipe(Method::ObproxSgPlus, 8, Some(0.1)))
+        };
+        let trained = train(Kind::SmallCnn, 8.0, settings);
+        assert_eq!(trained.status, Status::MaxEpochs);
+        let last = &trained.last;
+        assert!(last.density <= 0.1 && last.density > 0.095, "λ {lambda}: {}", last.density);
+        let phases: Vec<Phase> = trained.trace.iter().map(|record| record.phase).collect();
+        assert_eq!(&phases[6..], [Phase::Hold; 2], "{phases:?}");
+        assert!(trained.trace[6].nonzero == trained.trace[7].nonzero);
+        assert_eq!(phases.contains(&Phase::Prox), prox > 0, "{phases:?}");
+        assert!(trained.sparsity.dead_layers().is_empty(), "{:?}", trained.sparsity.layers);
+        assert_eq!(last.lambda, Some(0.0), "nothing is shrunk in the end");
+    }
+}
+
+/// For the images of these tests.
+fn small(settings: Settings) -> Settings {
+    Settings { batch: 32, augment: obprox_nn::data::Augment { flip: false, pad: 1 }, seed: 5, ..settings }
+}
+
+#[test]
+fn the_recipe_learns_with_one_weight_in_twenty() {
+    let trained = train(Kind::SmallCnn, 8.0, small(Settings::recipe(Method::ObproxSgPlus, 16, Some(0.05))));
+    assert!(trained.last.density <= 0.05, "density {}", trained.last.density);
+    assert!(trained.last.accuracy.unwrap() >= 0.95, "accuracy {:?}", trained.last.accuracy);
+    let confusion = trained.confusion.unwrap();
+    assert_eq!(confusion.iter().flatten().sum::<u64>(), 128);
+    let right: u64 = (0..4).map(|class| confusion[class][class]).sum();
+    assert_eq!(right as f64 / 128.0, trained.last.accuracy.unwrap());
+}
+
+#[test]
+fn every_layer_keeps_its_share() {
+    // All of the last layer's weights are tiny: by size alone none of them would stay.
+    let device = device();
+    let start = net(Kind::SmallCnn, 8.0, &device);
+    let architecture = start.architecture();
+    let mut weights = start.weights().unwrap();
+    let fc = weights.get("fc.weight").unwrap().clone();
+    let tiny = fc.data().iter().map(|value| value * 1e-4).collect();
+    weights.insert("fc.weight", obprox_infer::Tensor::new(fc.shape().to_vec(), tiny).unwrap());
+    let start = obprox_nn::Net::new(architecture, &weights, &device).unwrap();
+    let plan = Plan { floor: 0.5, ..Plan::new(0.1) };
+    let settings = small(Settings::recipe(Method::ObproxSgPlus, 4, Some(0.1)));
+    // So small steps that the sizes stay as they are.
+    let settings = Settings { target: Some(plan), step: 1e-9, ..settings };
+    let trained = Run::new(start, &data(), &preprocessing(), settings, &device).train().unwrap();
+    let fc = trained.sparsity.layers.iter().find(|layer| layer.name == "fc.weight").unwrap();
+    assert_eq!(fc.nonzero, (0.5f64 * 0.1 * fc.size as f64).ceil() as usize);
+    assert!(trained.last.density <= 0.1);
+}
+
+#[test]
+fn what_cannot_be_reached_is_refused_at_once() {
+    let device = device();
+    let refused = |settings: Settings, data: &Data| {
+        let net = net(Kind::SmallCnn, 8.0, &device);
+        Run::new(net, data, &preprocessing(), settings, &device).train().unwrap_err().to_string()
     };
-    let trained = train(Kind::SmallCnn, 8.0, settings);
-    let held: Vec<&EpochRecord> = trained.trace.iter().filter(|record| record.phase == Phase::Hold).collect();
-    assert!(held.len() >= 2, "{:?}", trained.trace.iter().map(|record| record.density).collect::<Vec<_>>());
-    assert!(held.iter().all(|record| record.density <= 0.5 && record.density > 0.4));
-    assert!(held.windows(2).all(|pair| pair[0].nonzero == pair[1].nonzero));
+    let recipe = |density| small(Settings::recipe(Method::ObproxSgPlus, 4, Some(density)));
+    assert!(refused(recipe(0.0), &data()).contains("target-density"));
+    assert!(refused(recipe(1e-5), &data()).contains("to stay alive"));
+    assert!(refused(Settings { penalty: Penalty::new(0.0), ..recipe(0.1) }, &data()).contains("above 0"));
+    let images = stripes(64, 1);
+    let one = obprox_infer::images::Images::new(images.shape(), images.pixels().to_vec(), Some(vec![2; 64])).unwrap();
+    let message = refused(recipe(0.1), &Data { train: one.into(), ..data() });
+    assert!(message.contains("one class"), "{message}");
+}
+
+#[test]
+fn evaluation_takes_its_time_where_it_is_dear() {
+    // Half as many images to test on as to train on: a look at them costs a sixth of an epoch.
+    let trained = train(Kind::SmallCnn, 4.0, small(Settings::recipe(Method::ObproxSgPlus, 7, Some(0.3))));
+    let scored: Vec<u64> =
+        trained.trace.iter().filter(|record| record.accuracy.is_some()).map(|record| record.epoch).collect();
+    assert_eq!(scored, [3, 6, 7]);
+    let with_f: Vec<u64> =
+        trained.trace.iter().filter(|record| record.objective.is_some()).map(|record| record.epoch).collect();
+    assert_eq!(with_f, [7]);
 }
 
 #[test]
 fn layers_can_have_a_lambda_of_their_own() {
-    let mut settings =
-        Settings { epochs: 3, switch: Rule::Epochs { prox: 0, orthant: None }, ..settings(Method::ObproxSgPlus) };
+    let mut settings = Settings { epochs: 3, switch: after(0), ..settings(Method::ObproxSgPlus) };
     let layer = |name: &str, lambda| obprox_nn::train::LayerPenalty { name: name.into(), lambda };
     settings.penalty.layers = vec![layer("conv1", 0.0), layer("fc.weight", 10.0)];
     let trained = train(Kind::SmallCnn, 4.0, settings.clone());

@@ -3,7 +3,6 @@
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use obprox::path::at_most;
-use obprox::switch::Phase;
 use obprox::{Certificate, Control, EpochRecord, Fit as Inner, Point, Run};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -134,12 +133,7 @@ fn figures<'py>(py: Python<'py>, record: &EpochRecord) -> PyResult<Bound<'py, Py
     let dict = PyDict::new(py);
     dict.set_item("epoch", record.epoch)?;
     dict.set_item("iterations", record.iterations)?;
-    let phase = match record.phase {
-        Phase::Prox => "prox",
-        Phase::Orthant => "orthant",
-        Phase::Newton => "newton",
-    };
-    dict.set_item("phase", phase)?;
+    dict.set_item("phase", record.phase.name())?;
     dict.set_item("step_size", record.step_size)?;
     if let Some(round) = &record.round {
         dict.set_item("stage", round.stage.name())?;

@@ -1,8 +1,11 @@
 //! The charts of a problem, each with a name of its own: in the page and among the pictures they are the same.
 
+use obprox::switch::Phase;
+
 use crate::chart::{Axis, Bars, Chart, Colour, Dot, Figure, Panel, Series};
 use crate::log::Run;
 use crate::log::event::{Curve, Epoch, Step, Weight};
+use crate::network;
 use crate::report::{Entry, Problem};
 use crate::text::{seconds, signed, times};
 
@@ -27,7 +30,7 @@ pub struct Named {
 }
 
 impl Named {
-    fn new(kind: &'static str, caption: impl Into<String>, panel: impl Into<Panel>) -> Self {
+    pub(crate) fn new(kind: &'static str, caption: impl Into<String>, panel: impl Into<Panel>) -> Self {
         Self { kind, name: kind.to_owned(), caption: caption.into(), panel: panel.into() }
     }
 
@@ -40,6 +43,9 @@ impl Named {
 /// All charts of a problem that have something to show.
 pub fn charts(problem: &Problem) -> Vec<Named> {
     let mut all = Vec::new();
+    if problem.is_network() {
+        all.extend(network::charts(problem));
+    }
     for over in [Over::Epochs, Over::Seconds] {
         all.extend(objective(problem, over));
         all.extend(density(problem, over));
@@ -64,7 +70,7 @@ pub fn charts(problem: &Problem) -> Vec<Named> {
 
 /// What curves are drawn against.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Over {
+pub(crate) enum Over {
     Epochs,
     Seconds,
 }
@@ -96,7 +102,7 @@ fn spread_of_times(problem: &Problem) -> f64 {
 }
 
 /// A measure of each run along its epochs.
-fn curves(
+pub(crate) fn curves(
     problem: &Problem,
     title: &str,
     over: Over,
@@ -114,35 +120,38 @@ fn curves(
         let points: Vec<Option<(f64, f64)>> = entry.run.epochs.iter().map(point).collect();
         // The last epoch before a switch is where one kind of steps ends and the other begins.
         let switches = entry.run.switches();
-        let dots =
-            switches.iter().filter_map(|&(at, orthant)| points[at - 1].map(|(x, y)| Dot { x, y, filled: orthant }));
+        let dots = switches
+            .iter()
+            .filter_map(|&(at, to)| points[at - 1].map(|(x, y)| Dot { x, y, filled: to != Phase::Prox }));
         let mut kept: Vec<usize> = (0..points.len()).filter(|&at| points[at].is_some()).collect();
         thin_out(&mut kept, problem.points, |at| switches.iter().any(|&(place, _)| place == at + 1));
         let line = kept.into_iter().filter_map(|at| points[at]);
         let mut series = Series::line(&entry.name, line).coloured(entry.colour).dots(dots);
         series.dashed = entry.dashed;
         if alone {
-            chart.bands.extend(orthant_bands(&entry.run, over));
+            chart.bands.extend(bands(&entry.run, over));
         }
         chart.series.push(series);
     }
     (!chart.is_empty()).then_some(chart)
 }
 
-/// Where the steps of a run are Orthant steps.
-fn orthant_bands(run: &Run, over: Over) -> Vec<crate::chart::Band> {
+/// Where the steps of a run are Orthant steps, and where its zeros are held.
+fn bands(run: &Run, over: Over) -> Vec<crate::chart::Band> {
     let mut bands = Vec::new();
-    let mut switches = run.switches();
-    let begins_with_orthant =
-        run.epochs.first().is_some_and(|epoch| epoch.phase == Some(obprox::switch::Phase::Orthant));
-    if begins_with_orthant {
-        switches.insert(0, (0, true));
-    }
+    let first = run.epochs.first().and_then(|epoch| epoch.phase).map(|phase| (0, phase));
+    let stretches: Vec<(usize, Phase)> = first.into_iter().chain(run.switches()).collect();
     let edge = |at: usize| if at == 0 { Some(0.0) } else { over.of(&run.epochs[at - 1]) };
-    for (place, &(at, orthant)) in switches.iter().enumerate() {
-        let end = switches.get(place + 1).map_or(run.epochs.len(), |next| next.0);
-        if let (true, Some(from), Some(to)) = (orthant, edge(at), edge(end)) {
-            bands.push(crate::chart::Band { from, to, name: "Orthant steps".into(), colour: None });
+    for (place, &(at, phase)) in stretches.iter().enumerate() {
+        let end = stretches.get(place + 1).map_or(run.epochs.len(), |next| next.0);
+        let name = match phase {
+            Phase::Orthant => "Orthant steps",
+            Phase::Hold => "zeros held",
+            Phase::Prox | Phase::Newton => continue,
+        };
+        if let (Some(from), Some(to)) = (edge(at), edge(end)) {
+            let colour = (phase == Phase::Hold).then_some(Colour::Palette(2));
+            bands.push(crate::chart::Band { from, to, name: name.into(), colour });
         }
     }
     bands
@@ -189,14 +198,21 @@ fn density(problem: &Problem, over: Over) -> Option<Named> {
     if largest > 0.8 {
         y = y.including(1.0);
     }
-    let chart = curves(problem, title, over, y, |epoch| epoch.figures.density)?;
+    let mut chart = curves(problem, title, over, y, |epoch| epoch.figures.density)?;
+    chart.marks.extend(network::target(problem));
     Some(Named::new(kind, "", chart))
 }
 
 /// What the dots on the curves mean, where there are any.
 pub(crate) fn switch_words(problem: &Problem) -> Option<&'static str> {
-    let any = problem.entries.iter().any(|entry| !entry.run.switches().is_empty());
-    any.then_some("● Prox-SG gives way to Orthant steps, ○ Orthant gives way to Prox-SG steps.")
+    let to = |phase: Phase| problem.entries.iter().any(|entry| entry.run.switches().iter().any(|one| one.1 == phase));
+    match (to(Phase::Orthant) || to(Phase::Prox), to(Phase::Hold)) {
+        (_, true) => {
+            Some("● the next kind of steps begins: Prox-SG, then Orthant, then zeros are held; ○ Prox-SG begins again.")
+        }
+        (true, false) => Some("● Prox-SG gives way to Orthant steps, ○ Orthant gives way to Prox-SG steps."),
+        (false, false) => None,
+    }
 }
 
 fn gap(problem: &Problem) -> Option<Named> {

@@ -21,6 +21,7 @@
 pub mod chart;
 pub mod charts;
 pub mod log;
+mod network;
 pub mod optimum;
 pub mod page;
 mod report;

@@ -2,6 +2,7 @@
 
 use crate::chart::Colour;
 use crate::log::{Run, Status};
+use crate::network;
 use crate::optimum::Optimum;
 use crate::text::{digits, plural, trimmed};
 
@@ -73,6 +74,9 @@ impl Report {
 /// may lie where they lay before. λ_max knows the data, the loss and the weights; equal shapes and an equal λ_max are
 /// the same problem.
 fn same_problem(a: &Run, b: &Run) -> bool {
+    if a.is_network() || b.is_network() {
+        return a.is_network() && b.is_network() && network::same_problem(a, b);
+    }
     let (x, y) = (&a.start, &b.start);
     let close = |x: Option<f64>, y: Option<f64>| match (x, y) {
         (Some(x), Some(y)) => (x - y).abs() <= 1e-9 * x.abs().max(y.abs()),
@@ -93,7 +97,7 @@ fn same_problem(a: &Run, b: &Run) -> bool {
 impl Problem {
     fn new(runs: Vec<Run>, points: usize) -> Self {
         let names = names(&runs);
-        let optimum = match runs[0].is_path() {
+        let optimum = match runs[0].is_path() || runs[0].is_network() {
             true => None,
             false => Optimum::of(&runs.iter().collect::<Vec<_>>()),
         };
@@ -117,6 +121,11 @@ impl Problem {
         self.first().is_path()
     }
 
+    /// Whether networks are trained.
+    pub fn is_network(&self) -> bool {
+        self.first().is_network()
+    }
+
     /// The data, as it was named.
     pub fn data(&self) -> &str {
         self.first().start.data.as_deref().unwrap_or("unnamed data")
@@ -125,6 +134,9 @@ impl Problem {
     /// Shape, loss and λ on one line.
     pub fn summary(&self) -> String {
         let start = &self.first().start;
+        if self.is_network() {
+            return network::summary(self.first());
+        }
         let count = |count: Option<u64>, noun: &str| match count {
             Some(count) => plural(count, noun),
             None => format!("? {noun}s"),
@@ -149,7 +161,7 @@ impl Problem {
 
     /// What `score` is for the problem: classes have labels.
     pub fn score_word(&self) -> &'static str {
-        if self.first().start.labels.is_empty() { "R²" } else { "accuracy" }
+        if self.first().start.labels.is_empty() && !self.is_network() { "R²" } else { "accuracy" }
     }
 
     /// F* in words.
@@ -188,7 +200,8 @@ impl Entry {
             _ => {}
         }
         let without = run.epochs.iter().filter(|epoch| epoch.figures.objective.is_none()).count();
-        let expected = run.start.eval_every.unwrap_or(1) > 1;
+        notices.extend(network::notices(run).into_iter().map(|notice| format!("{who}: {notice}")));
+        let expected = run.start.eval_every.unwrap_or(1) > 1 || run.is_network();
         if without > 0 && !expected {
             notices
                 .push(format!("{who}: {} without a finite F; curves pass over them.", plural(without as u64, "epoch")));
@@ -202,7 +215,9 @@ fn names(runs: &[Run]) -> Vec<String> {
     let mut names: Vec<String> = runs.iter().map(|run| run.solver().to_owned()).collect();
     // The first setting that differs, then the next, as long as they help.
     type Setting = (&'static str, fn(&Run) -> Option<String>);
-    let settings: [Setting; 10] = [
+    let settings: [Setting; 12] = [
+        ("density ", |run| run.start.network.target_density.map(trimmed)),
+        ("λ ", |run| run.start.lambda.filter(|_| run.is_network()).map(trimmed)),
         ("step ", |run| run.start.step.map(trimmed)),
         ("batch ", |run| run.start.batch.map(|batch| batch.to_string())),
         ("N_P ", |run| run.start.np.map(|np| np.to_string())),

@@ -25,6 +25,9 @@ pub fn heights(values: impl IntoIterator<Item = f64>, low: f64, high: f64) -> St
 
 /// F − F* on a logarithmic scale, and density, by epoch: a line a run. Nothing where there is nothing to draw.
 pub fn curves(problem: &Problem) -> String {
+    if problem.is_network() {
+        return of_networks(problem);
+    }
     let Some(optimum) = &problem.optimum else { return String::new() };
     let above = |epoch: &Epoch| {
         let above = epoch.figures.objective? - optimum.value;
@@ -50,6 +53,25 @@ pub fn curves(problem: &Problem) -> String {
             heights(sampled(&entry.run, epochs, |epoch| epoch.figures.density), low, high)
         });
         text += &line(&entry.name, &first, &second);
+    }
+    text
+}
+
+/// The loss of the batches, and density, by epoch.
+fn of_networks(problem: &Problem) -> String {
+    let epochs = problem.entries.iter().map(|entry| entry.run.epochs.len()).max().unwrap_or(0);
+    let (loss, density) = (|epoch: &Epoch| epoch.batch_loss, |epoch: &Epoch| epoch.figures.density);
+    let (Some(losses), Some(densities), true) = (ends(problem, loss), ends(problem, density), epochs >= 2) else {
+        return String::new();
+    };
+    let mut text = line(
+        "",
+        &format!("loss {} … {}", rough(losses.1), rough(losses.0)),
+        &format!("density {} … {}", percent(densities.1), percent(densities.0)),
+    );
+    for entry in &problem.entries {
+        let first = heights(sampled(&entry.run, epochs, loss), losses.0, losses.1);
+        text += &line(&entry.name, &first, &heights(sampled(&entry.run, epochs, density), densities.0, densities.1));
     }
     text
 }

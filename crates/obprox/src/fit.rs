@@ -165,6 +165,8 @@ pub enum Status {
     Stopped,
     /// Several rounds brought nothing more: rounding, or a problem without a minimum, stands in the way.
     Stalled,
+    /// The epochs were used up before a network was as sparse as was asked for.
+    Missed,
 }
 
 impl Status {
@@ -176,6 +178,7 @@ impl Status {
             Self::Diverged => "diverged",
             Self::Stopped => "stopped",
             Self::Stalled => "stalled",
+            Self::Missed => "missed",
         }
     }
 }

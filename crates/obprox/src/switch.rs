@@ -6,15 +6,30 @@ use crate::certificate::Certificate;
 use crate::{Error, Result};
 
 /// The kind of step that is being taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Proximal steps (and those of RDA and Prox-SVRG): the support may grow.
+    #[default]
     Prox,
     /// Orthant steps: the support only shrinks.
     Orthant,
+    /// Gradient steps on the support as it is: sparse enough, zeros stay and nothing is shrunk any more.
+    Hold,
     /// Second-order steps on a face.
     Newton,
+}
+
+impl Phase {
+    /// The word for it, as logs and people have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prox => "prox",
+            Self::Orthant => "orthant",
+            Self::Hold => "hold",
+            Self::Newton => "newton",
+        }
+    }
 }
 
 /// What N_P and N_O count.
@@ -46,6 +61,9 @@ pub enum Switch {
     Objective(f64),
     /// Prox-SG until the score on the validation data is at least this, then Orthant for good.
     Score(f64),
+    /// Prox-SG until it brings nothing more, then Orthant for good: until the score (F where there is none) has been no
+    /// better for this many evaluations in a row. Of networks only.
+    Stalled(u64),
 }
 
 impl Switch {
@@ -54,8 +72,26 @@ impl Switch {
     /// The paper's OBProx-SG+: 15 epochs of Prox-SG, then Orthant.
     pub const PAPER_PLUS: Self = Self::Fixed { prox: 15, orthant: None, unit: Unit::Epochs };
 
-    /// Checks the parameters.
+    /// Checks the parameters, for a linear problem.
     pub fn check(self) -> Result<()> {
+        match self {
+            Self::Stalled(_) => Err(Error::parameter("switch", "only the training of a network can wait for a stall")),
+            _ => self.check_numbers(),
+        }
+    }
+
+    /// Checks the parameters, for a network; `test` says whether there are images to score on.
+    pub fn check_for_network(self, test: bool) -> Result<()> {
+        let wrong = |message| Err(Error::parameter("switch", message));
+        match self {
+            Self::Adaptive => wrong("a network has no distance to optimality to go by: count epochs, or measure"),
+            Self::Score(_) if !test => wrong("a switch on the score needs test images to score on"),
+            Self::Stalled(0) => wrong("it counts evaluations, at least 1"),
+            _ => self.check_numbers(),
+        }
+    }
+
+    fn check_numbers(self) -> Result<()> {
         match self {
             Self::Fixed { prox: 0, orthant: Some(0), .. } => {
                 Err(Error::parameter("switch", "N_P and N_O are both 0: there is no step to take"))
@@ -88,13 +124,42 @@ impl Switch {
     /// The phase after an evaluation.
     pub fn measure(self, before: Phase, certificate: &Certificate, score: Option<f64>) -> Phase {
         let orthant = match self {
-            Self::Fixed { .. } => return before,
+            Self::Fixed { .. } | Self::Stalled(_) => return before,
             Self::Adaptive => certificate.violation_on_zeros <= certificate.violation_on_support,
             Self::Objective(target) => before == Phase::Orthant || certificate.objective <= target,
             Self::Score(target) => before == Phase::Orthant || score.is_some_and(|score| score >= target),
         };
         if orthant { Phase::Orthant } else { Phase::Prox }
     }
+
+    /// The phase that the evaluations so far decide on, each (F, score) as far as it was computed. Once Orthant, always
+    /// Orthant.
+    pub fn measured(self, evaluations: impl IntoIterator<Item = (Option<f64>, Option<f64>)>) -> Phase {
+        let mut evaluations = evaluations.into_iter();
+        let orthant = match self {
+            Self::Fixed { .. } | Self::Adaptive => false,
+            Self::Objective(target) => evaluations.any(|(objective, _)| objective.is_some_and(|value| value <= target)),
+            Self::Score(target) => evaluations.any(|(_, score)| score.is_some_and(|value| value >= target)),
+            Self::Stalled(patience) => has_stalled(evaluations, patience),
+        };
+        if orthant { Phase::Orthant } else { Phase::Prox }
+    }
+}
+
+/// Whether the figure was ever no better than the best before for `patience` evaluations in a row. Once it was, it was.
+fn has_stalled(evaluations: impl Iterator<Item = (Option<f64>, Option<f64>)>, patience: u64) -> bool {
+    let (mut best, mut since) = (f64::NEG_INFINITY, 0);
+    for value in evaluations.filter_map(|(objective, score)| score.or(objective.map(|value| -value))) {
+        if value > best {
+            (best, since) = (value, 0);
+        } else {
+            since += 1;
+            if since >= patience {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -115,5 +180,26 @@ mod tests {
         }
         assert!(Switch::PAPER_PLUS.is_final(Phase::Orthant) && !Switch::PAPER.is_final(Phase::Orthant));
         assert!(Switch::Fixed { prox: 0, orthant: Some(0), unit: Unit::Epochs }.check().is_err());
+    }
+
+    #[test]
+    fn measured_rules_switch_once_and_for_good() {
+        let phase = |rule: Switch, scores: &[f64]| rule.measured(scores.iter().map(|&score| (None, Some(score))));
+        assert_eq!(phase(Switch::Score(0.8), &[0.5, 0.7]), Phase::Prox);
+        assert_eq!(phase(Switch::Score(0.8), &[0.5, 0.81, 0.6]), Phase::Orthant);
+        assert_eq!(phase(Switch::Stalled(2), &[0.5, 0.4, 0.6, 0.6]), Phase::Prox);
+        assert_eq!(phase(Switch::Stalled(2), &[0.5, 0.4, 0.5]), Phase::Orthant);
+        assert_eq!(phase(Switch::Stalled(2), &[0.5, 0.4, 0.5, 0.9]), Phase::Orthant);
+        assert_eq!(Switch::Objective(1.6).measured([(Some(1.5), None)]), Phase::Orthant);
+        assert_eq!(Switch::Objective(1.4).measured([(Some(1.5), None)]), Phase::Prox);
+    }
+
+    #[test]
+    fn a_rule_is_refused_where_it_means_nothing() {
+        assert!(Switch::Stalled(3).check().is_err() && Switch::Stalled(3).check_for_network(false).is_ok());
+        assert!(Switch::Adaptive.check().is_ok() && Switch::Adaptive.check_for_network(true).is_err());
+        assert!(
+            Switch::Score(0.8).check_for_network(false).is_err() && Switch::Stalled(0).check_for_network(true).is_err()
+        );
     }
 }

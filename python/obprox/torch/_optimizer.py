@@ -38,7 +38,8 @@ class Batch:
 
 
 class SparseOptimizer(Optimizer):
-    """An optimizer of f(x) + λ‖x‖₁ + (λ₂/2)‖x‖₂², the last two over the penalised weights only.
+    """An optimizer of f(x) + λ‖x‖₁ + (λ₂/2)‖x‖₂²: λ weighs on what is penalised, λ₂ on that and on every tensor of two or
+    more dimensions.
 
     All that a run needs to go on is in the parameter groups and the state of each parameter, and so in
     ``state_dict()``: a resumed run takes the same steps to the bit.
@@ -84,6 +85,7 @@ class SparseOptimizer(Optimizer):
             for batch in self._batches(group):
                 self._update(batch, group)
             self._after(group)
+        self._finish()
         return loss
 
     def _refuse_sparse_gradients(self) -> None:
@@ -104,16 +106,19 @@ class SparseOptimizer(Optimizer):
     def _after(self, group: Dict[str, Any]) -> None:
         """What happens to a group after its parameters moved."""
 
+    def _finish(self) -> None:
+        """What happens once all groups have moved."""
+
     def _batches(self, group: Dict[str, Any]) -> Iterator[Batch]:
         """The parameters of a group that have a gradient."""
         batches: Dict[Any, Batch] = {}
         for param in group["params"]:
             if param.grad is None:
                 continue
-            penalized = is_penalized(param, group)
-            key = (penalized, param.device, param.dtype)
+            penalized, decayed = is_penalized(param, group), is_decayed(param, group)
+            key = (penalized, decayed, param.device, param.dtype)
             if key not in batches:
-                batches[key] = Batch(group["lambda_"], group["weight_decay"]) if penalized else Batch(0.0, 0.0)
+                batches[key] = Batch(group["lambda_"] if penalized else 0.0, group["weight_decay"] if decayed else 0.0)
             batches[key].add(param)
             if batches[key].is_full():
                 yield batches.pop(key)
@@ -128,17 +133,22 @@ class SparseOptimizer(Optimizer):
 
     @torch.no_grad()
     def penalty(self) -> float:
-        """λ‖x‖₁ + (λ₂/2)‖x‖₂² over the penalised weights: the loss plus this is the objective F."""
+        """λ‖x‖₁ + (λ₂/2)‖x‖₂² over the weights that they hold for: the loss plus this is the objective F."""
         total = 0.0
         for group in self.param_groups:
             for param in group["params"]:
                 if is_penalized(param, group):
-                    l1 = param.abs().sum(dtype=torch.float64).item()
-                    l2 = param.square().sum(dtype=torch.float64).item()
-                    total += group["lambda_"] * l1 + 0.5 * group["weight_decay"] * l2
+                    total += group["lambda_"] * param.abs().sum(dtype=torch.float64).item()
+                if is_decayed(param, group):
+                    total += 0.5 * group["weight_decay"] * param.square().sum(dtype=torch.float64).item()
         return total
 
 
 def is_penalized(param: Tensor, group: Dict[str, Any]) -> bool:
     """Whether a parameter is penalised: as its group says, else where it has two or more dimensions."""
     return param.dim() >= 2 if group["penalize"] is None else group["penalize"]
+
+
+def is_decayed(param: Tensor, group: Dict[str, Any]) -> bool:
+    """Whether weight decay holds for a parameter: where it is penalised or has two or more dimensions."""
+    return param.dim() >= 2 or is_penalized(param, group)

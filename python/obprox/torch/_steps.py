@@ -52,6 +52,16 @@ def orthant_(xs: Tensors, gradients: Tensors, step: Number, l1: float, l2: float
         divide_(xs, 1 + step * l2, foreach=foreach)
 
 
+def hold_(xs: Tensors, gradients: Tensors, step: Number, l2: float, *, foreach: bool) -> None:
+    """x ← (x − αg)/(1 + αλ₂) on the support: zeros stay zeros, nothing is shrunk towards them."""
+    zeros = [x == 0 for x in xs]
+    descend_(xs, gradients, step, foreach=foreach)
+    for x, zero in zip(xs, zeros):
+        x.masked_fill_(zero, 0)
+    if l2 != 0:
+        divide_(xs, 1 + step * l2, foreach=foreach)
+
+
 def dual_average_(
     xs: Tensors, centres: Tensors, means: Tensors, beta: float, l1: float, l2: float, *, foreach: bool
 ) -> None:

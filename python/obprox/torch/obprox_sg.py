@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from torch import Tensor
 
-from ._optimizer import Batch
-from ._steps import orthant_, prox_
+from ._density import Plan, kept, project_, thresholds
+from ._optimizer import Batch, is_penalized
+from ._steps import hold_, orthant_, prox_
 from .prox_sg import ProxSG
 
-_SWITCH = ("n_p", "n_o", "steps_per_epoch")
-_COUNTS = ("steps", "epochs", "held")
+_SWITCH = ("n_p", "n_o", "steps_per_epoch", "target_density", "total_steps")
+_COUNTS = ("steps", "epochs", "held", "begun", "reached")
 
 
 class OBProxSG(ProxSG):
@@ -34,6 +35,15 @@ class OBProxSG(ProxSG):
         an epoch ends where the loop calls :meth:`epoch_end`, which suits epochs of varying length, and steps that are
         skipped or accumulated. It has no default: an optimizer that waits for an epoch that never ends would never
         switch.
+    target_density : float or None
+        The share of the penalised weights that is left in the end, at most. It is held in closed loop: the number of
+        steps is known, so the share that may be left after each is planned, and λ is the least that keeps to it
+        (``lambda_`` is a start only, and weighs groups against each other). The descent begins with the first Orthant
+        step (``n_p=0``: with the first step of all, which trains best) or after 4/10 of the steps, and ends after 3/4 of
+        them; from there on zeros are held, and the others recover without a penalty. Every tensor keeps a tenth of the
+        share at least, so none dies by accident.
+    total_steps : int or None
+        How many steps the run has, ``epochs * len(loader)`` in most loops; ``target_density`` needs it.
 
     Notes
     -----
@@ -65,10 +75,25 @@ class OBProxSG(ProxSG):
         n_p: Optional[int] = 5,
         n_o: Optional[int] = 5,
         steps_per_epoch: Optional[int],
+        target_density: Optional[float] = None,
+        total_steps: Optional[int] = None,
         **options: Any,
     ) -> None:
+        #: What a step without its λ left, until λ is taken into account for all tensors together.
+        self._trials: List[Tuple[Tensor, Tensor, float]] = []
         switch = dict(n_p=n_p, n_o=n_o, steps_per_epoch=steps_per_epoch)
-        super().__init__(params, lr, lambda_, **switch, steps=0, epochs=0, held=None, **options)
+        target = dict(target_density=target_density, total_steps=total_steps, begun=None, reached=False)
+        super().__init__(params, lr, lambda_, **switch, **target, steps=0, epochs=0, held=None, **options)
+        if target_density is not None:
+            self._plan().check_sizes([param.numel() for param, _ in self._penalized()])
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("_trials", [])
+        # A state that was saved before there were densities to hold.
+        for group in self.param_groups:
+            for name, value in (("target_density", None), ("total_steps", None), ("begun", None), ("reached", False)):
+                group.setdefault(name, value)
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         """Adds a group, which joins the phase that the others are in."""
@@ -78,12 +103,17 @@ class OBProxSG(ProxSG):
 
     def _check(self, group: Dict[str, Any]) -> None:
         super()._check(group)
-        for name, least in (("n_p", 0), ("n_o", 0), ("steps_per_epoch", 1)):
+        for name, least in (("n_p", 0), ("n_o", 0), ("steps_per_epoch", 1), ("total_steps", 1)):
             value = group[name]
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"{name} must be None or a whole number of at least {least}, not {value!r}")
         if group["n_p"] == group["n_o"] == 0:
             raise ValueError("n_p and n_o are both 0: there is no step to take")
+        target, steps = group["target_density"], group["total_steps"]
+        if target is not None and not (isinstance(target, (int, float)) and 0 < target < 1):
+            raise ValueError(f"target_density must lie above 0 and below 1, not {target!r}")
+        if target is not None and steps is None:
+            raise ValueError("target_density needs total_steps, the number of steps it is to be reached in")
         first = self.param_groups[0]
         for name in _SWITCH:
             if group[name] != first[name]:
@@ -91,8 +121,13 @@ class OBProxSG(ProxSG):
 
     @property
     def phase(self) -> str:
-        """The kind of the next step: "prox" or "orthant"."""
+        """The kind of the next step: "prox", "orthant" or, once ``target_density`` is reached, "hold"."""
         return _phase(self.param_groups[0])
+
+    @property
+    def target_reached(self) -> bool:
+        """Whether no more weights are left than ``target_density`` says."""
+        return self.param_groups[0]["reached"]
 
     def epoch_end(self) -> None:
         """Tells that an epoch is over; for ``steps_per_epoch=None`` only, else the optimizer knows."""
@@ -112,20 +147,79 @@ class OBProxSG(ProxSG):
         for group in self.param_groups:
             group["held"] = phase
 
+    def _before(self, group: Dict[str, Any]) -> None:
+        if group["target_density"] is not None and group["begun"] is None and _phase(group) == "orthant":
+            sizes = [param.numel() for param, _ in self._penalized()]
+            left = sum(int(param.count_nonzero()) for param, _ in self._penalized())
+            for one in self.param_groups:
+                one["begun"] = (one["steps"], left / sum(sizes))
+
     def _update(self, batch: Batch, group: Dict[str, Any]) -> None:
-        step_ = orthant_ if _phase(group) == "orthant" else prox_
+        phase, step, foreach = _phase(group), group["lr"], group["foreach"]
         directions = self._directions(batch, group)
-        step_(batch.params, directions, group["lr"], batch.l1, batch.l2, foreach=group["foreach"])
+        penalized = batch.l1 > 0
+        if phase == "hold":
+            if penalized:
+                return hold_(batch.params, directions, step, batch.l2, foreach=foreach)
+            return prox_(batch.params, directions, step, 0.0, batch.l2, foreach=foreach)
+        if group["begun"] is not None and penalized:
+            before = [param.clone() for param in batch.params]
+            prox_(batch.params, directions, step, 0.0, batch.l2, foreach=foreach)
+            for param, x in zip(batch.params, before):
+                size = param.abs() if phase == "prox" else param * x.sign()
+                self._trials.append((param, size, batch.l1))
+            return None
+        step_ = orthant_ if phase == "orthant" else prox_
+        return step_(batch.params, directions, step, batch.l1, batch.l2, foreach=foreach)
+
+    def _finish(self) -> None:
+        trials, self._trials = self._trials, []
+        if not trials:
+            return
+        group, plan = self.param_groups[0], self._plan()
+        params, sizes, lambdas = zip(*trials)
+        # A tensor without a gradient in this step keeps what it has, and counts.
+        moved = {id(param) for param in params}
+        still = [param for param, _ in self._penalized() if id(param) not in moved]
+        total = sum(map(Tensor.numel, params)) + sum(map(Tensor.numel, still))
+        idle = sum(int(param.count_nonzero()) for param in still)
+        planned = plan.density(*group["begun"], group["steps"])
+        limits = thresholds(
+            sizes,
+            [weight / max(lambdas) for weight in lambdas],
+            [plan.least(param.numel()) for param in params],
+            max(0, kept(planned, total) - idle),
+        )
+        project_(params, sizes, limits)
+        left = sum(int(param.count_nonzero()) for param in params) + idle
+        for one in self.param_groups:
+            one["reached"] = left <= kept(plan.target, total)
+
+    def _plan(self) -> Plan:
+        group = self.param_groups[0]
+        return Plan(group["target_density"], group["total_steps"])
+
+    def _penalized(self) -> List[Tuple[Tensor, float]]:
+        """What λ weighs on."""
+        pairs = ((param, group) for group in self.param_groups for param in group["params"])
+        return [
+            (param, group["lambda_"]) for param, group in pairs if group["lambda_"] > 0 and is_penalized(param, group)
+        ]
 
     def _after(self, group: Dict[str, Any]) -> None:
         group["steps"] += 1
 
 
 def _phase(group: Dict[str, Any]) -> str:
-    """The paper's Algorithm 4."""
+    """The paper's Algorithm 4, and what a density that was asked for makes of it."""
+    if group["reached"]:
+        return "hold"
     if group["held"] is not None:
         return group["held"]
-    n_p, n_o, steps_per_epoch = (group[name] for name in _SWITCH)
+    if group["target_density"] is not None and group["begun"] is None:
+        if group["steps"] >= Plan(group["target_density"], group["total_steps"]).latest * group["total_steps"]:
+            return "orthant"
+    n_p, n_o, steps_per_epoch = (group[name] for name in _SWITCH[:3])
     if n_p is None:
         return "prox"
     epoch = group["epochs"] if steps_per_epoch is None else group["steps"] // steps_per_epoch

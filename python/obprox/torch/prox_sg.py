@@ -27,8 +27,8 @@ class ProxSG(SparseOptimizer):
     lambda_ : float, default=1e-4
         λ, the weight of ‖x‖₁.
     weight_decay : float, default=0
-        λ₂, the weight of (1/2)‖x‖₂² over the same weights as λ. It is taken implicitly: the weights are divided by
-        1 + αλ₂, which is stable for any step size.
+        λ₂, the weight of (1/2)‖x‖₂² over the tensors of two or more dimensions, penalised or not, and over whatever else
+        is penalised. It is taken implicitly: the weights are divided by 1 + αλ₂, which is stable for any step size.
     momentum : float, default=0
         Replaces the gradient by v ← momentum·v + gradient. The paper has none.
     nesterov : bool, default=False

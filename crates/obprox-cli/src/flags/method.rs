@@ -236,6 +236,7 @@ pub fn switch_words(switch: Switch) -> String {
         Switch::Adaptive => "adaptive".into(),
         Switch::Objective(value) => format!("objective:{value}"),
         Switch::Score(value) => format!("score:{value}"),
+        Switch::Stalled(count) => format!("stalled:{count}"),
     }
 }
 

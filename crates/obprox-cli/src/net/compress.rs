@@ -1,13 +1,12 @@
 //! `obprox net compress`: safetensors → a small file without zeros.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
 use obprox_infer::graph::Role;
-use obprox_infer::images::Preprocessing;
 use obprox_infer::{Channels, Model};
 
+use super::normalize::Normalize;
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::show::{self, bold, bytes, grid, pairs, percent, tight};
@@ -55,43 +54,6 @@ Examples:
   obprox net compress from-pytorch.safetensors --out net.obz --normalize imagenet
   obprox net compress model.safetensors --out net.obz --normalize 0.286/0.353 --size 28";
 
-/// Means and deviations as a flag gives them.
-#[derive(Clone, Debug, PartialEq)]
-enum Normalize {
-    Imagenet,
-    Plain,
-    Values { mean: Vec<f32>, std: Vec<f32> },
-}
-
-impl FromStr for Normalize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers = |text: &str| text.split(',').map(|number| number.trim().parse::<f32>()).collect();
-        match (text, text.split_once('/')) {
-            ("imagenet", _) => Ok(Self::Imagenet),
-            ("plain", _) => Ok(Self::Plain),
-            (_, Some((mean, std))) => match (numbers(mean), numbers(std)) {
-                (Ok(mean), Ok(std)) => Ok(Self::Values { mean, std }),
-                _ => Err("means and deviations are numbers: 0.485,0.456,0.406/0.229,0.224,0.225".into()),
-            },
-            _ => Err("one of imagenet, plain, or means/deviations such as 0.286/0.353".into()),
-        }
-    }
-}
-
-impl Normalize {
-    fn preprocessing(&self, side: usize, channels: usize) -> Preprocessing {
-        match self {
-            Self::Imagenet => Preprocessing::imagenet(side),
-            Self::Plain => Preprocessing::plain(side, channels),
-            Self::Values { mean, std } => {
-                Preprocessing { height: side, width: side, mean: mean.clone(), std: std.clone() }
-            }
-        }
-    }
-}
-
 impl Compress {
     pub fn run(self) -> Result<(), Failure> {
         check_file("--out", &self.out)?;
@@ -118,7 +80,8 @@ impl Compress {
         match (&self.normalize, &mut training.preprocessing) {
             (Some(normalize), known) => {
                 let side = side.or(known.as_ref().map(|known| known.height)).unwrap_or(32);
-                *known = Some(normalize.preprocessing(side, architecture.channels()));
+                let found = normalize.preprocessing(side, architecture.channels());
+                *known = Some(found.map_err(Failure::input)?);
             }
             (None, Some(known)) => {
                 (known.height, known.width) = side.map_or((known.height, known.width), |side| (side, side));
@@ -185,16 +148,4 @@ fn layer_table(model: &Model, channels: &[Channels]) -> String {
         Some(vec![layer.to_owned(), tensor.len().to_string(), tensor.nnz().to_string(), density, kept])
     });
     tight(grid(header, rows.collect()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn normalisations_are_words_or_numbers() {
-        assert_eq!("imagenet".parse(), Ok(Normalize::Imagenet));
-        assert_eq!("0.5, 1/2,3".parse(), Ok(Normalize::Values { mean: vec![0.5, 1.0], std: vec![2.0, 3.0] }));
-        assert!(["", "cifar", "1,x/2", "0.5"].iter().all(|text| text.parse::<Normalize>().is_err()));
-    }
 }

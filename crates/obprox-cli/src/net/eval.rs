@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use obprox_infer::Model;
 use obprox_infer::images::Images;
+use obprox_infer::{Model, Training};
 use obprox_nn::data::{Augment, Feed};
 use obprox_nn::train::{Score, evaluate};
 use obprox_nn::{Net, device};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::flags::{ImageFlags, PenaltyFlags, images};
 use super::show::{figures, layers};
 use crate::failure::Failure;
-use crate::flags::start_threads;
+use crate::flags::{not_negative, start_threads};
 use crate::show::{self, bold, pairs, percent};
 use crate::watch;
 
@@ -22,7 +22,7 @@ use crate::watch;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Eval {
-    /// A safetensors file, of obprox or of PyTorch
+    /// A network as safetensors, of obprox or of PyTorch, or compressed
     network: PathBuf,
 
     /// Images, as for obprox net train
@@ -45,6 +45,10 @@ pub struct Eval {
 
     #[command(flatten)]
     penalty: PenaltyFlags,
+
+    /// The weight λ₂ of (λ₂/2)‖x‖² in F
+    #[arg(long, value_name = "LAMBDA2", default_value = "0", value_parser = not_negative, allow_negative_numbers = true)]
+    weight_decay: f64,
 }
 
 const EXAMPLES: &str = "\
@@ -67,6 +71,7 @@ struct Report {
     train_accuracy: f64,
     accuracy: Option<f64>,
     test_loss: Option<f64>,
+    confusion: Option<Vec<Vec<u64>>>,
     layers: Vec<Layer>,
 }
 
@@ -82,7 +87,7 @@ impl Eval {
     pub fn run(self) -> Result<(), Failure> {
         let given = self.images.preprocessing()?;
         start_threads(self.threads)?;
-        let (architecture, weights, training) = Model::read_safetensors(&self.network)?.into_parts();
+        let (architecture, weights, training) = Model::read(&self.network)?.into_parts();
         // A network of obprox knows how its images were prepared.
         let preprocessing = training.preprocessing.unwrap_or(given);
         let data = images(&self.data, self.test.as_ref(), &preprocessing, self.images.limit, self.json)?;
@@ -90,18 +95,19 @@ impl Eval {
             let message = format!("{}: is for other images: {architecture}", self.network.display());
             return Err(Failure::input(message));
         }
-        let device = device();
-        let net = Net::new(architecture, &weights, &device)?;
+        let net = Net::new(architecture, &weights, &device())?;
         let penalty = self.penalty.penalty();
         penalty.check(&net.params())?;
         let sparsity = penalty.measure(&net.params(), &weights);
-        let score = |images: &Arc<Images>| -> Score {
+        let model = Model::new(architecture, weights, Training::default())?;
+        let score = |images: &Arc<Images>| -> Result<Score, Failure> {
             let _waiting = watch::waiting(format!("predicting {} images", images.len()), self.json);
             let feed = Feed::new(images.clone(), &preprocessing, BATCH, Augment::NONE, 0);
-            evaluate(&net, feed.plain(), &device, |_| true).expect("nothing tells it to stop")
+            let scored = evaluate(&model, &preprocessing, feed.plain(), |_| true)?;
+            Ok(scored.expect("nothing tells it to stop"))
         };
-        let (train, test) = (score(&data.train), data.test.as_ref().map(score));
-        let objective = train.loss + sparsity.term;
+        let (train, test) = (score(&data.train)?, data.test.as_ref().map(score).transpose()?);
+        let objective = train.loss + sparsity.term + 0.5 * self.weight_decay * sparsity.squares;
         if self.json {
             let report = Report {
                 network: self.network.display().to_string(),
@@ -114,8 +120,9 @@ impl Eval {
                 density: sparsity.penalized.density(),
                 density_all: sparsity.all.density(),
                 train_accuracy: train.accuracy,
-                accuracy: test.map(|test| test.accuracy),
-                test_loss: test.map(|test| test.loss),
+                accuracy: test.as_ref().map(|test| test.accuracy),
+                test_loss: test.as_ref().map(|test| test.loss),
+                confusion: test.map(|test| test.confusion),
                 layers: sparsity
                     .layers
                     .iter()

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use obprox::Method;
+use obprox::switch::{Switch, Unit};
 use obprox_infer::Kind;
 use obprox_infer::images::Preprocessing;
 use obprox_nn::data::{Augment, Data, read};
 use obprox_nn::optim::Penalized;
-use obprox_nn::train::{LayerPenalty, Penalty, Rule, Settings, StepDecay};
+use obprox_nn::train::{LayerPenalty, Penalty, Schedule, Settings};
 
+use super::normalize::Normalize;
 use crate::failure::Failure;
 use crate::flags::{Rounds, count, not_negative, number, parse_decay, parse_rounds, parse_solver, positive, whole};
 use crate::watch;
@@ -31,37 +33,16 @@ pub struct ImageFlags {
     #[arg(long, value_name = "N", default_value = "3", value_parser = ["1", "3"])]
     channels: String,
 
-    /// The mean of each channel, of pixels between 0 and 1 [default: ImageNet's]
-    #[arg(long, value_name = "M,M,M", value_parser = number, value_delimiter = ',', allow_negative_numbers = true)]
-    mean: Vec<f64>,
-
-    /// The standard deviation of each channel [default: ImageNet's]
-    #[arg(long, value_name = "S,S,S", value_parser = positive, value_delimiter = ',', allow_negative_numbers = true)]
-    std: Vec<f64>,
+    /// How images are normalised: imagenet, plain (0 to 1), or means/deviations by channel
+    #[arg(long, value_name = "HOW", default_value = "imagenet")]
+    normalize: Normalize,
 }
 
 impl ImageFlags {
     /// Size and normalisation.
     pub fn preprocessing(&self) -> Result<Preprocessing, Failure> {
         let channels = if self.channels == "1" { 1 } else { 3 };
-        let side = usize::from(self.size);
-        let mut preprocessing = match channels {
-            // Grey: what ImageNet's channels come to by luma.
-            1 => Preprocessing { height: side, width: side, mean: vec![0.459], std: vec![0.225] },
-            _ => Preprocessing::imagenet(side),
-        };
-        for (flag, given, values) in
-            [("--mean", &self.mean, &mut preprocessing.mean), ("--std", &self.std, &mut preprocessing.std)]
-        {
-            if !given.is_empty() && given.len() != channels {
-                let (found, wanted) = (given.len(), channels);
-                return Err(Failure::input(format!("{flag}: {found} given, and the images have {wanted} channels")));
-            }
-            if !given.is_empty() {
-                *values = given.iter().map(|value| *value as f32).collect();
-            }
-        }
-        Ok(preprocessing)
+        self.normalize.preprocessing(self.size.into(), channels).map_err(Failure::input)
     }
 }
 
@@ -93,7 +74,7 @@ pub fn images(
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The problem")]
 pub struct PenaltyFlags {
-    /// λ
+    /// λ; with --target-density a start only, which also weighs layers against each other
     #[arg(long, value_name = "LAMBDA", default_value = "1e-4", value_parser = not_negative, allow_negative_numbers = true)]
     pub lambda: f64,
 
@@ -130,6 +111,15 @@ pub struct TrainFlags {
     #[arg(long, value_name = "SOLVER", value_parser = solvers(), default_value = "obproxsg-plus")]
     solver: String,
 
+    /// All settings that are not given: default (momentum, a cosine with warm-up, weight decay), or paper
+    #[arg(long, value_name = "RECIPE", default_value = "default", value_parser = ["default", "paper"])]
+    recipe: String,
+
+    /// End with at most this density, held in closed loop: λ follows what is still to be lost, then zeros
+    /// stay and the rest trains on without a penalty
+    #[arg(long, value_name = "SHARE", value_parser = parse_target, allow_negative_numbers = true)]
+    target_density: Option<f64>,
+
     /// Passes over the images
     #[arg(long, value_name = "N", default_value = "20", value_parser = count, allow_negative_numbers = true)]
     epochs: u64,
@@ -138,19 +128,27 @@ pub struct TrainFlags {
     #[arg(long, value_name = "N", default_value = "128", value_parser = count, allow_negative_numbers = true)]
     batch: u64,
 
-    /// The first step size α
-    #[arg(long, value_name = "ALPHA", default_value = "0.1", value_parser = positive, allow_negative_numbers = true)]
-    step: f64,
+    /// The first step size α, or the largest where it rises before [default: 0.2; paper 0.1]
+    #[arg(long, value_name = "ALPHA", value_parser = positive, allow_negative_numbers = true)]
+    step: Option<f64>,
 
-    /// What α is multiplied by every --decay-every epochs
-    #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = parse_decay, allow_negative_numbers = true)]
-    decay: f64,
+    /// How α moves: cosine (up over --warmup, down to nothing), or decay [default: cosine; paper decay]
+    #[arg(long, value_name = "RULE", value_parser = ["cosine", "decay"])]
+    schedule: Option<String>,
 
-    /// Epochs from one change of α to the next [default: 3/10 of the epochs, as 60 of 200]
+    /// Epochs over which α rises, of the cosine [default: 0.5]
+    #[arg(long, value_name = "EPOCHS", value_parser = not_negative, allow_negative_numbers = true)]
+    warmup: Option<f64>,
+
+    /// What α is multiplied by every --decay-every epochs [default: 0.1]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_decay, allow_negative_numbers = true)]
+    decay: Option<f64>,
+
+    /// Epochs from one decay of α to the next [default: 3/10 of the epochs, as 60 of 200]
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     decay_every: Option<u64>,
 
-    /// N_P, Prox-SG epochs before Orthant [default: half of the epochs; obproxsg 5]
+    /// N_P, Prox-SG epochs before Orthant [default: half of the epochs, 0 with --target-density; obproxsg 5]
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     np: Option<u64>,
 
@@ -163,10 +161,6 @@ pub struct TrainFlags {
     #[arg(long, value_name = "RULE", default_value = "epochs", value_parser = parse_switch)]
     switch: SwitchRule,
 
-    /// Stop sparsifying at this density: zeros stay, the rest trains on without a penalty
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, allow_negative_numbers = true)]
-    target_density: Option<f64>,
-
     /// γ of rda
     #[arg(long, value_name = "GAMMA", default_value = "20", value_parser = positive, allow_negative_numbers = true)]
     gamma: f64,
@@ -175,13 +169,13 @@ pub struct TrainFlags {
     #[arg(long)]
     average: bool,
 
-    /// Momentum of the gradient
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share, allow_negative_numbers = true)]
-    momentum: f64,
+    /// Momentum of the gradient [default: 0.9; paper and rda 0]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, allow_negative_numbers = true)]
+    momentum: Option<f64>,
 
-    /// The weight λ₂ of (λ₂/2)‖x‖²
-    #[arg(long, value_name = "LAMBDA2", default_value = "0", value_parser = not_negative, allow_negative_numbers = true)]
-    weight_decay: f64,
+    /// The weight λ₂ of (λ₂/2)‖x‖² over all weights of two or more dimensions [default: 5e-3; paper and rda 0]
+    #[arg(long, value_name = "LAMBDA2", value_parser = not_negative, allow_negative_numbers = true)]
+    weight_decay: Option<f64>,
 
     /// Train on the images as they are: neither mirrored nor shifted
     #[arg(long, conflicts_with_all = ["no_flip", "pad"])]
@@ -199,16 +193,16 @@ pub struct TrainFlags {
     #[arg(long, value_name = "SEED", default_value = "0", value_parser = whole, allow_negative_numbers = true)]
     pub seed: u64,
 
-    /// Compute F and accuracy every so many epochs; at the end always
-    #[arg(long, value_name = "EPOCHS", default_value = "1", value_parser = count, allow_negative_numbers = true)]
-    eval_every: u64,
+    /// Compute F and accuracy every so many epochs; at the end always [default: F at the end alone, accuracy
+    /// as often as costs little; paper 1]
+    #[arg(long, value_name = "EPOCHS", value_parser = count, allow_negative_numbers = true)]
+    eval_every: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SwitchRule {
-    Epochs,
-    Iterations,
-    Measured(Rule),
+    Counted(Unit),
+    Measured(Switch),
 }
 
 impl TrainFlags {
@@ -219,35 +213,57 @@ impl TrainFlags {
             true => Augment::NONE,
             false => Augment { flip: !self.no_flip, pad: self.pad.into() },
         };
+        let recipe = Settings::recipe(method, self.epochs, self.target_density);
+        let recipe = match self.recipe == "paper" {
+            true => Settings { epochs: self.epochs, target: recipe.target, ..Settings::paper(method) },
+            false => recipe,
+        };
         Ok(Settings {
-            method,
             penalty,
-            epochs: self.epochs,
             batch: usize::try_from(self.batch).unwrap_or(usize::MAX),
-            step: self.step,
-            decay: StepDecay { factor: self.decay, every: self.decay_every.unwrap_or((self.epochs * 3).div_ceil(10)) },
+            step: self.step.unwrap_or(recipe.step),
+            schedule: self.schedule(recipe.schedule)?,
             switch: self.switch(method)?,
-            target_density: self.target_density,
             gamma: self.gamma,
             average: self.average && method == Method::ProxSvrg,
-            momentum: self.momentum,
-            weight_decay: self.weight_decay,
+            momentum: self.momentum.unwrap_or(recipe.momentum),
+            weight_decay: self.weight_decay.unwrap_or(recipe.weight_decay),
             augment,
             seed: self.seed,
-            eval_every: self.eval_every,
+            eval_every: self.eval_every.or(recipe.eval_every),
+            ..recipe
         })
     }
 
-    fn switch(&self, method: Method) -> Result<Rule, Failure> {
+    fn schedule(&self, recipe: Schedule) -> Result<Schedule, Failure> {
+        let decays = self.decay.is_some() || self.decay_every.is_some();
+        let decay = match self.schedule.as_deref() {
+            Some(word) => word == "decay",
+            None => decays || (self.warmup.is_none() && !recipe.knows_its_end()),
+        };
+        match decay {
+            true if self.warmup.is_some() => Err(Failure::input("--warmup: goes with --schedule cosine")),
+            false if decays => Err(Failure::input("--decay and --decay-every: go with --schedule decay")),
+            true => Ok(Schedule::Steps {
+                factor: self.decay.unwrap_or(0.1),
+                every: self.decay_every.unwrap_or((self.epochs * 3).div_ceil(10)),
+            }),
+            false => Ok(Schedule::Cosine { warmup: self.warmup.unwrap_or(0.5) }),
+        }
+    }
+
+    fn switch(&self, method: Method) -> Result<Switch, Failure> {
         let (prox, orthant) = match method {
             Method::ObproxSg => (5, Some(5)),
+            // With a density to reach, every step counts.
+            _ if self.target_density.is_some() => (0, None),
             _ => (self.epochs.div_ceil(2), None),
         };
         let (prox, orthant) = (self.np.unwrap_or(prox), self.no.map_or(orthant, |rounds| rounds.0));
         match self.switch {
-            SwitchRule::Epochs => Ok(Rule::Epochs { prox, orthant }),
-            SwitchRule::Iterations => match self.np {
-                Some(prox) => Ok(Rule::Iterations { prox, orthant: self.no.and_then(|rounds| rounds.0) }),
+            SwitchRule::Counted(unit @ Unit::Epochs) => Ok(Switch::Fixed { prox, orthant, unit }),
+            SwitchRule::Counted(unit @ Unit::Iterations) => match self.np {
+                Some(prox) => Ok(Switch::Fixed { prox, orthant: self.no.and_then(|rounds| rounds.0), unit }),
                 None => Err(Failure::input("--switch iterations: needs --np, the number of them")),
             },
             SwitchRule::Measured(rule) => match (self.np, self.no) {
@@ -265,7 +281,7 @@ impl TrainFlags {
         [
             ("--np", self.np.is_some(), switches),
             ("--no", self.no.is_some(), switches),
-            ("--switch", self.switch != SwitchRule::Epochs, switches),
+            ("--switch", self.switch != SwitchRule::Counted(Unit::Epochs), switches),
             ("--average", self.average, method == Method::ProxSvrg),
         ]
         .into_iter()
@@ -288,6 +304,11 @@ fn parse_share(text: &str) -> Result<f64, String> {
     not_negative(text).ok().filter(|share| *share < 1.0).ok_or("must be at least 0 and below 1".into())
 }
 
+fn parse_target(text: &str) -> Result<f64, String> {
+    let share = not_negative(text).ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or("must lie above 0 and below 1, as in 0.05".into())
+}
+
 fn parse_layer(text: &str) -> Result<LayerPenalty, String> {
     let (name, lambda) = text.split_once('=').ok_or("must be NAME=LAMBDA, as in fc=1e-5")?;
     let lambda = not_negative(lambda).map_err(|why| format!("λ {why}"))?;
@@ -297,24 +318,13 @@ fn parse_layer(text: &str) -> Result<LayerPenalty, String> {
 fn parse_switch(text: &str) -> Result<SwitchRule, String> {
     let target = |value| number(value).map_err(|why| format!("what is to be reached {why}"));
     Ok(match text.split_once(':').unwrap_or((text, "")) {
-        ("epochs", "") => SwitchRule::Epochs,
-        ("iterations", "") => SwitchRule::Iterations,
-        ("objective", value) => SwitchRule::Measured(Rule::Objective(target(value)?)),
-        ("score", value) => SwitchRule::Measured(Rule::Score(target(value)?)),
-        ("stalled", value) => SwitchRule::Measured(Rule::Stalled(count(value)?)),
+        ("epochs", "") => SwitchRule::Counted(Unit::Epochs),
+        ("iterations", "") => SwitchRule::Counted(Unit::Iterations),
+        ("objective", value) => SwitchRule::Measured(Switch::Objective(target(value)?)),
+        ("score", value) => SwitchRule::Measured(Switch::Score(target(value)?)),
+        ("stalled", value) => SwitchRule::Measured(Switch::Stalled(count(value)?)),
         _ => return Err("must be epochs, iterations, objective:VALUE, score:VALUE or stalled:N".into()),
     })
-}
-
-/// A rule in the words of `--switch`.
-pub fn switch_words(rule: Rule) -> String {
-    match rule {
-        Rule::Epochs { .. } => "epochs".into(),
-        Rule::Iterations { .. } => "iterations".into(),
-        Rule::Objective(value) => format!("objective:{value}"),
-        Rule::Score(value) => format!("score:{value}"),
-        Rule::Stalled(count) => format!("stalled:{count}"),
-    }
 }
 
 #[cfg(test)]
@@ -346,18 +356,31 @@ mod tests {
     #[test]
     fn two_hundred_epochs_are_the_papers_settings() {
         for method in Method::PAPER {
-            let given = settings(&format!("--epochs 200 --solver {}", method.name())).unwrap();
+            let given = settings(&format!("--recipe paper --epochs 200 --solver {}", method.name())).unwrap();
             assert_eq!(given, Settings::paper(method));
         }
     }
 
     #[test]
+    fn without_flags_it_is_the_recipe() {
+        for method in Method::PAPER {
+            let given = settings(&format!("--solver {}", method.name())).unwrap();
+            assert_eq!(given, Settings::recipe(method, 20, None));
+        }
+        let given = settings("--target-density 0.05 --epochs 6").unwrap();
+        assert_eq!(given, Settings::recipe(Method::ObproxSgPlus, 6, Some(0.05)));
+        let decayed = settings("--decay-every 4").unwrap().schedule;
+        assert_eq!(decayed, Schedule::Steps { factor: 0.1, every: 4 });
+        assert_eq!(settings("--recipe paper --warmup 2").unwrap().schedule, Schedule::Cosine { warmup: 2.0 });
+    }
+
+    #[test]
     fn flags_reach_the_settings() {
         let given = settings("--switch stalled:3 --target-density 0.02 --no-flip --pad 2 --momentum 0.9").unwrap();
-        assert_eq!((given.switch, given.target_density), (Rule::Stalled(3), Some(0.02)));
+        assert_eq!((given.switch, given.target.map(|plan| plan.target)), (Switch::Stalled(3), Some(0.02)));
         assert_eq!((given.augment, given.momentum), (Augment { flip: false, pad: 2 }, 0.9));
         let counted = settings("--switch iterations --np 30 --no 10").unwrap();
-        assert_eq!(counted.switch, Rule::Iterations { prox: 30, orthant: Some(10) });
+        assert_eq!(counted.switch, Switch::Fixed { prox: 30, orthant: Some(10), unit: Unit::Iterations });
         let penalty = line("--layer-lambda fc=1e-5 --exclude conv1 --penalize all").unwrap().penalty.penalty();
         assert_eq!(penalty.of("fc.weight", 2), 1e-5);
         assert_eq!(penalty.of("conv1.weight", 4), 0.0);
@@ -373,6 +396,10 @@ mod tests {
             "--switch often",
             "--switch stalled:0",
             "--target-density 1",
+            "--target-density 0",
+            "--schedule cosine --decay 0.5",
+            "--decay-every 3 --warmup 1",
+            "--normalize cifar",
             "--layer-lambda fc",
             "--layer-lambda =1",
             "--layer-lambda fc=-1",
@@ -381,15 +408,16 @@ mod tests {
         ] {
             assert!(settings(text).is_err(), "{text}");
         }
-        assert!(line("--mean 0.5").unwrap().images.preprocessing().is_err());
-        assert_eq!(line("--mean 0.1,0.2,0.3").unwrap().images.preprocessing().unwrap().mean, [0.1, 0.2, 0.3]);
+        assert!(line("--normalize 0.5/0.2").unwrap().images.preprocessing().is_err());
+        let given = line("--normalize 0.1,0.2,0.3/1,1,1").unwrap().images.preprocessing().unwrap();
+        assert_eq!(given.mean, [0.1, 0.2, 0.3]);
     }
 
     #[test]
     fn words_are_read_and_given_back() {
         for words in ["objective:0.25", "score:0.9", "stalled:3"] {
             let SwitchRule::Measured(rule) = parse_switch(words).unwrap() else { panic!("{words}") };
-            assert_eq!(switch_words(rule), words);
+            assert_eq!(crate::flags::switch_words(rule), words);
         }
     }
 }

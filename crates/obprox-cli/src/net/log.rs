@@ -1,179 +1,135 @@
-//! `run.jsonl` of a network: the events of `fit`, with accuracy.
+//! `run.jsonl` of a network: the lines of `obprox_report`, as those of every other run.
 
 use std::path::PathBuf;
 
 use obprox::Control;
-use obprox_infer::Architecture;
-use obprox_nn::optim::Penalized;
-use obprox_nn::train::{EpochRecord, LayerPenalty, Observer, Rule, Start, Trained};
-use serde::Serialize;
+use obprox::switch::Phase;
+use obprox_nn::train::{EpochRecord, Observer, Schedule, Start, Trained};
+use obprox_report::log::event::{self, End, Epoch, Event, Figures, Layer, Network, NetworkEnd};
+use obprox_report::log::{Run, read};
 
-use super::flags::switch_words;
 use crate::failure::Failure;
-use crate::watch::JsonLines;
+use crate::flags::{no_words, np, switch_words};
+use crate::watch::{JsonLines, command};
 
 /// What the run does not know of itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     pub data: String,
     pub test: Option<String>,
     pub start: Option<String>,
     pub threads: usize,
+    pub classes: Vec<String>,
 }
 
-/// The first line: every setting, the network, the images.
-#[derive(Serialize)]
-struct StartEvent<'a> {
-    event: &'static str,
-    version: &'static str,
-    #[serde(flatten)]
-    origin: &'a Origin,
-    network: Architecture,
-    width: f64,
-    parameters: usize,
-    images: usize,
-    test_images: usize,
-    lambda: f64,
-    penalize: Penalized,
-    layer_lambda: &'a [LayerPenalty],
-    solver: &'static str,
-    epochs: u64,
-    batch: usize,
-    step: f64,
-    decay: f64,
-    decay_every: u64,
-    switch: Option<String>,
-    np: Option<u64>,
-    no: Option<String>,
-    target_density: Option<f64>,
-    gamma: f64,
-    average: bool,
-    momentum: f64,
-    weight_decay: f64,
-    flip: bool,
-    pad: usize,
-    seed: u64,
-    eval_every: u64,
-    resumed_epochs: usize,
-}
-
-/// A line an epoch, and the last one. Figures that were not computed are null.
-#[derive(Serialize)]
-struct FiguresEvent<'a> {
-    event: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    epochs: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    epoch: Option<u64>,
-    iterations: u64,
-    phase: &'a str,
-    step_size: f64,
-    #[serde(rename = "F")]
-    objective: Option<f64>,
-    f: Option<f64>,
-    l1: f64,
-    nnz: usize,
-    density: f64,
-    gap: Option<f64>,
-    kkt: Option<f64>,
-    accuracy: Option<f64>,
-    train_accuracy: Option<f64>,
-    batch_loss: f64,
-    seconds: f64,
-}
-
-impl<'a> FiguresEvent<'a> {
-    fn new(event: &'static str, record: &'a EpochRecord) -> Self {
-        Self {
-            event,
-            status: None,
-            epochs: None,
-            epoch: None,
-            iterations: record.iterations,
-            phase: record.phase.name(),
-            step_size: record.step_size,
-            objective: record.objective,
-            f: record.loss,
-            l1: record.l1,
-            nnz: record.nonzero,
-            density: record.density,
-            // Networks have no dual, and their distance to optimality is not computed.
-            gap: None,
-            kkt: None,
-            accuracy: record.accuracy,
-            train_accuracy: record.train_accuracy,
-            batch_loss: record.batch_loss,
-            seconds: record.seconds,
-        }
-    }
-}
-
-/// The observer that writes them.
+/// The observer that writes a log, to a file or for a report alone.
 pub struct Log {
     lines: JsonLines,
     origin: Origin,
+    target: Option<f64>,
 }
 
 impl Log {
     /// A log to be.
-    pub fn new(path: PathBuf, origin: Origin) -> Self {
-        Self { lines: JsonLines::new(path), origin }
+    pub fn new(path: Option<PathBuf>, origin: Origin) -> Self {
+        Self { lines: JsonLines::new(path), origin, target: None }
     }
 
-    /// Tells what went wrong on the way.
-    pub fn finish(self) -> Result<(), Failure> {
-        self.lines.finish()
+    /// The runs as a report reads them; what went wrong on the way is told here.
+    pub fn finish(self) -> Result<Vec<Run>, Failure> {
+        let name = self.lines.name();
+        Ok(read(&self.lines.finish()?, &name)?)
+    }
+
+    fn settings(&self, start: &Start) -> event::Start {
+        let (settings, origin) = (start.settings, &self.origin);
+        let switch = settings.switches().then_some(settings.switch);
+        let (schedule, decay, decay_every, warmup) = match settings.schedule {
+            Schedule::Steps { factor, every } => ("decay", Some(factor), Some(every), None),
+            Schedule::Cosine { warmup } => ("cosine", None, None, Some(warmup)),
+        };
+        let architecture = start.net.architecture();
+        let layers = &settings.penalty.layers;
+        event::Start {
+            version: env!("CARGO_PKG_VERSION").into(),
+            command: command(),
+            data: Some(origin.data.clone()),
+            test: origin.test.clone(),
+            threads: Some(origin.threads as u64),
+            loss: Some("cross-entropy".into()),
+            lambda: Some(settings.penalty.lambda),
+            l2: Some(settings.weight_decay),
+            solver: Some(settings.method.name().into()),
+            epochs: Some(settings.epochs),
+            batch: Some(settings.batch as u64),
+            step: Some(settings.step),
+            schedule: Some(schedule.into()),
+            decay,
+            switch: switch.map(switch_words),
+            np: switch.and_then(np),
+            no: switch.and_then(no_words),
+            gamma: Some(settings.gamma),
+            average: Some(settings.average),
+            seed: Some(settings.seed),
+            eval_every: settings.eval_every,
+            resumed_epochs: Some(start.resumed.len() as u64),
+            network: Network {
+                network: Some(architecture.kind().name().into()),
+                width: Some(architecture.width()),
+                parameters: Some(start.parameters as u64),
+                images: Some(start.images as u64),
+                test_images: Some(start.test_images as u64),
+                classes: origin.classes.clone(),
+                start: origin.start.clone(),
+                penalize: serde_json::to_value(settings.penalty.penalized)
+                    .ok()
+                    .and_then(|word| word.as_str().map(str::to_owned)),
+                layer_lambda: (!layers.is_empty()).then(|| serde_json::to_value(layers).unwrap_or_default()),
+                decay_every,
+                warmup,
+                target_density: settings.target.map(|plan| plan.target),
+                momentum: Some(settings.momentum),
+                flip: Some(settings.augment.flip),
+                pad: Some(settings.augment.pad as u64),
+            },
+            ..event::Start::default()
+        }
     }
 
     fn write_epoch(&mut self, record: &EpochRecord) {
-        self.lines.write(&FiguresEvent { epoch: Some(record.epoch), ..FiguresEvent::new("epoch", record) });
+        self.lines.write(&Event::Epoch(Epoch {
+            epoch: record.epoch,
+            iterations: Some(record.iterations),
+            phase: Some(record.phase),
+            step_size: Some(record.step_size),
+            figures: figures(record),
+            lambda: record.lambda,
+            batch_loss: Some(record.batch_loss),
+            score: record.accuracy,
+            train_accuracy: record.train_accuracy,
+            seconds: Some(record.seconds),
+            ..Epoch::default()
+        }));
+    }
+}
+
+/// Networks have no dual, and their distance to optimality is not computed.
+fn figures(record: &EpochRecord) -> Figures {
+    Figures {
+        objective: record.objective,
+        f: record.loss,
+        l1: Some(record.l1),
+        nnz: Some(record.nonzero as u64),
+        density: Some(record.density),
+        ..Figures::default()
     }
 }
 
 impl Observer for Log {
     fn start(&mut self, start: &Start) {
         self.lines.create();
-        let settings = start.settings;
-        let switch = settings.switches().then_some(settings.switch);
-        let counts = switch.and_then(|switch| match switch {
-            Rule::Epochs { prox, orthant } | Rule::Iterations { prox, orthant } => Some((prox, orthant)),
-            _ => None,
-        });
-        let architecture = start.net.architecture();
-        self.lines.write(&StartEvent {
-            event: "start",
-            version: env!("CARGO_PKG_VERSION"),
-            origin: &self.origin,
-            network: architecture,
-            width: architecture.width(),
-            parameters: start.parameters,
-            images: start.images,
-            test_images: start.test_images,
-            lambda: settings.penalty.lambda,
-            penalize: settings.penalty.penalized,
-            layer_lambda: &settings.penalty.layers,
-            solver: settings.method.name(),
-            epochs: settings.epochs,
-            batch: settings.batch,
-            step: settings.step,
-            decay: settings.decay.factor,
-            decay_every: settings.decay.every,
-            switch: switch.map(switch_words),
-            np: counts.map(|(prox, _)| prox),
-            no: counts.map(|(_, orthant)| orthant.map_or("inf".into(), |count| count.to_string())),
-            target_density: settings.target_density,
-            gamma: settings.gamma,
-            average: settings.average,
-            momentum: settings.momentum,
-            weight_decay: settings.weight_decay,
-            flip: settings.augment.flip,
-            pad: settings.augment.pad,
-            seed: settings.seed,
-            eval_every: settings.eval_every,
-            resumed_epochs: start.resumed.len(),
-        });
+        self.target = start.settings.target.map(|plan| plan.target);
+        self.lines.write(&Event::Start(Box::new(self.settings(start))));
         start.resumed.iter().for_each(|record| self.write_epoch(record));
     }
 
@@ -183,10 +139,30 @@ impl Observer for Log {
     }
 
     fn end(&mut self, trained: &Trained) {
-        self.lines.write(&FiguresEvent {
-            status: Some(trained.status.name()),
+        let last = &trained.last;
+        let layer = |layer: &obprox_nn::train::LayerDensity| Layer {
+            name: layer.name.clone(),
+            size: layer.size as u64,
+            nnz: layer.nonzero as u64,
+            lambda: Some(layer.lambda),
+        };
+        let phases = [Phase::Prox, Phase::Orthant, Phase::Hold];
+        self.lines.write(&Event::End(Box::new(End {
+            status: Some(trained.status.name().into()),
             epochs: Some(trained.trace.len() as u64),
-            ..FiguresEvent::new("end", &trained.last)
-        });
+            iterations: Some(last.iterations),
+            figures: figures(last),
+            seconds: Some(last.seconds),
+            score: last.accuracy,
+            network: NetworkEnd {
+                phase: Some(last.phase),
+                train_accuracy: last.train_accuracy,
+                layers: trained.sparsity.layers.iter().map(layer).collect(),
+                confusion: trained.confusion.clone().unwrap_or_default(),
+                phase_seconds: phases.into_iter().zip(trained.seconds).filter(|(_, time)| *time > 0.0).collect(),
+                missed: self.target.and_then(|target| super::show::missed(trained, target)),
+            },
+            ..End::default()
+        })));
     }
 }

@@ -19,6 +19,8 @@ mod log;
 #[cfg(not(feature = "net"))]
 mod missing;
 #[cfg(feature = "net")]
+mod normalize;
+#[cfg(feature = "net")]
 mod progress;
 #[cfg(feature = "net")]
 mod show;

@@ -1,8 +1,9 @@
 //! The pages of `net train` and `net eval`.
 
+use obprox::Status;
 use obprox_infer::Architecture;
 use obprox_nn::optim::Phase;
-use obprox_nn::train::{EpochRecord, Settings, Sparsity, Status, Trained};
+use obprox_nn::train::{EpochRecord, Settings, Sparsity, Trained};
 
 use crate::show::{bold, grid, pairs, percent, plural, seconds, significant, sparkline, tight, trimmed};
 
@@ -33,7 +34,10 @@ pub fn train(outcome: &Outcome) -> String {
     rows.push(("training time", format!("{}, {}", seconds(last.seconds), plural(last.iterations, "step"))));
     page += &pairs(rows);
     page += &curves(&trained.trace);
-    page += &format!("\n{}\n", in_words(trained, &epochs));
+    for layer in trained.sparsity.dead_layers() {
+        page += &format!("\nnothing is left of {layer}: what comes behind it hears nothing of the image\n");
+    }
+    page += &format!("\n{}\n", in_words(trained, settings, &epochs));
     if !outcome.written.is_empty() {
         page += &format!("\n{}\n", outcome.written.join("\n"));
     }
@@ -93,7 +97,7 @@ fn curves(trace: &[EpochRecord]) -> String {
         sparkline(name, &values)
     };
     let mut page = String::from("\n");
-    page += &curve("F", &|record| record.objective);
+    page += &curve("batch loss", &|record| Some(record.batch_loss));
     page += &curve("density", &|record| Some(record.density));
     page += &curve("accuracy", &|record| record.accuracy);
     for (words, phase) in [("first Orthant epoch", Phase::Orthant), ("zeros held from epoch", Phase::Hold)] {
@@ -104,10 +108,27 @@ fn curves(trace: &[EpochRecord]) -> String {
     page
 }
 
-fn in_words(trained: &Trained, epochs: &str) -> String {
-    match trained.status {
-        Status::MaxEpochs => format!("done after {epochs}"),
+/// How the run ended, in plain words.
+fn in_words(trained: &Trained, settings: &Settings, epochs: &str) -> String {
+    let ended = match trained.status {
         Status::Stopped => format!("interrupted after {epochs}"),
         Status::Diverged => format!("diverged after {epochs}: these are the last good weights"),
+        _ => format!("done after {epochs}"),
+    };
+    let Some(target) = settings.target.map(|plan| plan.target) else { return ended };
+    match missed(trained, target) {
+        Some(why) => format!("{ended}, and the density asked for was not reached: {why}"),
+        None => format!("{ended}: at most {} was asked for", percent(target)),
     }
+}
+
+/// Why a run is not as sparse as was asked for; nothing where it is.
+pub fn missed(trained: &Trained, target: f64) -> Option<String> {
+    let density = trained.sparsity.penalized.density();
+    let figures = format!("{} are left, and at most {} were to be", percent(density), percent(target));
+    (density > target).then(|| match trained.status {
+        Status::Stopped => format!("{figures}; the run was interrupted before its plan was through"),
+        Status::Diverged => format!("{figures}; the run diverged before its plan was through"),
+        _ => format!("{figures}; so many weights are equal that no threshold parts them"),
+    })
 }

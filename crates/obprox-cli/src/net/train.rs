@@ -1,12 +1,14 @@
 //! `obprox net train`: images → a sparse network.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use obprox::Status;
 use obprox_infer::{Architecture, Kind, Model, Training, Weights};
 use obprox_nn::data::Data;
-use obprox_nn::train::{Run, Status, has_checkpoint};
+use obprox_nn::train::{Run, has_checkpoint};
 use obprox_nn::{Net, device, initial_weights};
+use obprox_report::Report;
 
 use super::flags::{ImageFlags, PenaltyFlags, TrainFlags, images, kinds};
 use super::log::{Log, Origin};
@@ -14,7 +16,7 @@ use super::progress::Bar;
 use super::show::{self as page, Outcome};
 use crate::destination::{check_directory, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{positive, start_threads};
+use crate::flags::{ReportFlags, positive, start_threads};
 use crate::show;
 use crate::watch::interrupt;
 
@@ -39,11 +41,12 @@ pub struct Train {
     #[arg(conflicts_with = "start")]
     width: f64,
 
-    /// Begin with the weights of this safetensors file, of obprox or of PyTorch
+    /// Begin with the weights of this file: safetensors, of obprox or of PyTorch, or a compressed network
     #[arg(long, value_name = "FILE")]
     start: Option<PathBuf>,
 
-    /// Where to write the network: a safetensors file with PyTorch's parameter names
+    /// Where to write the network: safetensors with PyTorch's parameter names, or compressed where the
+    /// name ends in .obz
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -75,11 +78,14 @@ pub struct Train {
 
     #[command(flatten)]
     method: TrainFlags,
+
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  obprox net train fashion-mnist/ --out net.safetensors
+  obprox net train fashion-mnist/ --target-density 0.05 --out net.obz --report report.html
   obprox net train cifar10/ --model resnet18 --width 0.25 --epochs 60 --log run.jsonl
   obprox net train photos/ --model mobilenet-v1 --limit 5000 --target-density 0.02
   obprox net train cifar10/ --start dense.safetensors --switch stalled:3 --out sparse.safetensors
@@ -105,7 +111,8 @@ impl Train {
         let net = Net::new(architecture, &weights, &device)?;
 
         // ---- the run -----------------------------------------------------------------------------------------
-        let mut log = self.log.clone().map(|path| Log::new(path, self.origin(threads)));
+        let wanted = self.log.is_some() || self.report.wanted();
+        let mut log = wanted.then(|| Log::new(self.log.clone(), self.origin(threads, &data)));
         let mut bar = Bar::new("train", self.quiet);
         let mut run = Run::new(net, &data, &preprocessing, settings.clone(), &device).observe(&mut bar);
         if let Some(log) = &mut log {
@@ -122,12 +129,13 @@ impl Train {
         if let Some(path) = &self.out {
             let labels = data.classes.clone();
             let training = Training { preprocessing: Some(preprocessing.clone()), labels };
-            Model::new(architecture, trained.weights.clone(), training)?.write_safetensors(path)?;
+            write(Model::new(architecture, trained.weights.clone(), training)?, path)?;
             written.push(format!("network written to {}", path.display()));
         }
-        if let (Some(log), Some(path)) = (log, &self.log) {
-            log.finish()?;
-            written.push(format!("log written to {}", path.display()));
+        if let Some(log) = log {
+            let runs = log.finish()?;
+            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
+            written.extend(self.report.write(&Report::new(runs))?);
         }
         written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
         if trained.status == Status::Stopped {
@@ -149,6 +157,11 @@ impl Train {
             Status::Diverged => {
                 Err(Failure::other("the run diverged: a loss or a weight was no longer finite; try a smaller --step"))
             }
+            Status::Missed => {
+                let asked = settings.target.map_or(0.0, |plan| plan.target);
+                let why = page::missed(&trained, asked).unwrap_or_default();
+                Err(Failure::other(format!("the density asked for was not reached: {why}")))
+            }
             _ => Ok(()),
         }
     }
@@ -163,7 +176,7 @@ impl Train {
                 .with_classes(data.classes.len())?;
             return Ok((architecture, initial_weights(architecture, self.method.seed)?));
         };
-        let (architecture, weights, _) = Model::read_safetensors(path)?.into_parts();
+        let (architecture, weights, _) = Model::read(path)?.into_parts();
         let wrong = |what: String| Err(Failure::input(format!("--start {}: {what}", path.display())));
         if architecture.channels() != channels {
             return wrong(format!("takes images of {} channels, and they have {channels}", architecture.channels()));
@@ -176,7 +189,8 @@ impl Train {
     }
 
     fn check_paths(&self) -> Result<(), Failure> {
-        let writes = [("--out", self.out.as_deref()), ("--log", self.log.as_deref())];
+        self.report.check()?;
+        let writes = [("--out", self.out.as_deref()), ("--log", self.log.as_deref()), self.report.writes()];
         for (flag, path) in writes {
             if let Some(path) = path {
                 check_file(flag, path)?;
@@ -190,8 +204,24 @@ impl Train {
         }
     }
 
-    fn origin(&self, threads: usize) -> Origin {
+    fn origin(&self, threads: usize, data: &Data) -> Origin {
         let name = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        Origin { data: self.data.display().to_string(), test: name(&self.test), start: name(&self.start), threads }
+        Origin {
+            data: self.data.display().to_string(),
+            test: name(&self.test),
+            start: name(&self.start),
+            threads,
+            classes: data.classes.clone(),
+        }
     }
+}
+
+/// As the name of the file asks for: small, or as PyTorch reads it.
+fn write(model: Model, path: &Path) -> Result<(), Failure> {
+    if path.extension().is_some_and(|ending| ending == "obz") {
+        let (small, _) = model.without_dead_channels().map_err(Failure::about(&path.display().to_string()))?;
+        small.write_compressed(path)?;
+        return Ok(());
+    }
+    Ok(model.write_safetensors(path)?)
 }

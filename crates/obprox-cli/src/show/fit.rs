@@ -129,7 +129,9 @@ pub fn in_words(fit: &Fit, settings: &Settings) -> String {
         Status::Converged => {
             format!("converged after {epochs}: {reached}, within the tolerance of {:e}", settings.tolerance)
         }
-        Status::MaxEpochs => format!("stopped after {epochs}: {reached}, the optimum is not certified"),
+        Status::MaxEpochs | Status::Missed => {
+            format!("stopped after {epochs}: {reached}, the optimum is not certified")
+        }
         Status::Stopped => format!("interrupted after {epochs}: {reached}, the optimum is not certified"),
         Status::Stalled => {
             format!(

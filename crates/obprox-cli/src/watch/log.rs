@@ -86,6 +86,7 @@ impl Log {
             score: test.map(Metrics::score),
             test: test.map(|test| serde_json::to_value(test).expect("metrics are plain data")),
             largest_weights: largest_weights(&fit.model),
+            ..End::default()
         })));
     }
 
@@ -190,6 +191,7 @@ impl Log {
             seed: Some(settings.seed),
             eval_every: Some(settings.eval_every),
             resumed_epochs: Some(start.resumed.len() as u64),
+            ..event::Start::default()
         }
     }
 }
@@ -210,7 +212,7 @@ impl Observer for Log {
 }
 
 /// What was typed; where the program lies is of no account.
-fn command() -> Vec<String> {
+pub fn command() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     std::iter::once("obprox".to_owned()).chain(words).collect()
 }

@@ -9,6 +9,8 @@ mod progress;
 
 #[cfg(feature = "net")]
 pub use lines::JsonLines;
+#[cfg(feature = "net")]
+pub use log::command;
 pub use log::{Log, Origin};
 pub use path::{FoldsBar, PathBar};
 pub use progress::{Bar, Transfer, waiting};

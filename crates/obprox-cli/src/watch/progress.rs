@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use obprox::switch::Phase;
 use obprox::{Control, EpochRecord, Fit, Observer, Progress, Stage, Start};
 
 use crate::show::{percent, significant};
@@ -112,7 +111,7 @@ impl Observer for Bar {
             }
             self.bar.set_position(done);
             let (epoch, epochs) = (progress.epoch, self.epochs);
-            let phase = progress.stage.map_or_else(|| word(progress.phase), Stage::name);
+            let phase = progress.stage.map_or_else(|| progress.phase.name(), Stage::name);
             self.bar.set_message(format!("{epoch}/{epochs} {phase}{}", self.figures));
         }
         Control::Continue
@@ -131,13 +130,4 @@ impl Observer for Bar {
 fn figures(record: &EpochRecord) -> String {
     let Some(certificate) = &record.certificate else { return String::new() };
     format!("  F {}  density {}", significant(certificate.objective), percent(certificate.density))
-}
-
-/// A phase as people read it.
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Prox => "prox",
-        Phase::Orthant => "orthant",
-        Phase::Newton => "newton",
-    }
 }

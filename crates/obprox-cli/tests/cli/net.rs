@@ -18,8 +18,11 @@ fn a_build_without_networks_says_how_to_get_them() {
 mod with_networks {
     use super::Workshop;
 
-    const TRAIN: &str =
-        "net train images --width 0.125 --size 8 --channels 1 --epochs 3 --batch 16 --lambda 1e-2 --pad 0";
+    const TRAIN: &str = "net train images --recipe paper --width 0.125 --size 8 --channels 1 --epochs 3 --batch 16 --lambda 1e-2 --pad 0";
+
+    /// The default recipe, as sparse as is asked for.
+    const SPARSE: &str =
+        "net train images --width 0.25 --size 8 --channels 1 --epochs 8 --batch 16 --pad 0 --target-density 0.1";
 
     /// Idx files of 8 × 8 images that are bright above or below.
     fn shop() -> Workshop {
@@ -61,20 +64,98 @@ mod with_networks {
         assert_eq!((start["lambda"].as_f64(), start["np"].as_u64()), (Some(1e-2), Some(2)));
         assert_eq!((last["event"].as_str(), last["phase"].as_str()), (Some("epoch"), Some("orthant")));
         assert_eq!((end["event"].as_str(), end["status"].as_str()), (Some("end"), Some("max_epochs")));
-        for figure in ["F", "f", "l1", "nnz", "density", "accuracy", "seconds"] {
+        for figure in ["F", "f", "l1", "nnz", "density", "score", "seconds"] {
             assert!(last[figure].is_number(), "{figure}");
             assert_eq!(last[figure], end[figure]);
         }
         // What was told of the network is what its file says.
         let report = shop.ok("net eval net.safetensors images --lambda 1e-2 --json");
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        for figure in ["nnz", "density", "accuracy"] {
-            assert_eq!(report[figure], end[figure], "{figure}");
+        for (figure, logged) in [("nnz", "nnz"), ("density", "density"), ("accuracy", "score")] {
+            assert_eq!(report[figure], end[logged], "{figure}");
         }
         let near = |figure: &str| (report[figure].as_f64().unwrap() - end[figure].as_f64().unwrap()).abs() < 1e-6;
         assert!(near("F") && near("f"), "{report} {end}");
         let page = shop.ok("net eval net.safetensors images");
         assert!(page.contains("conv2.weight") && page.contains("test accuracy"), "{page}");
+    }
+
+    #[test]
+    fn a_network_is_as_sparse_as_asked_for_and_says_so() {
+        let shop = shop();
+        let page = shop.ok(&format!("{SPARSE} --out net.obz --log run.jsonl --report run.html --tables tables"));
+        assert!(page.contains("done after 8 epochs: at most 10.00 % was asked for"), "{page}");
+        let events = events(&shop, "run.jsonl");
+        let (start, end) = (&events[0], &events[9]);
+        assert_eq!((start["target_density"].as_f64(), start["schedule"].as_str()), (Some(0.1), Some("cosine")));
+        assert_eq!((end["status"].as_str(), end["phase"].as_str()), (Some("max_epochs"), Some("hold")));
+        let density = end["density"].as_f64().unwrap();
+        assert!(density <= 0.1 && density > 0.08, "{density}");
+        assert!(end["score"].as_f64().unwrap() >= 0.9, "{end}");
+        assert!(end["layers"].as_array().unwrap().iter().all(|layer| layer["nnz"].as_u64().unwrap() > 0));
+        assert!(events[8]["lambda"] == 0.0 && events[2]["lambda"].as_f64().unwrap() > 0.0);
+        // The compressed file is the network; either kind is measured and trained on.
+        let report: serde_json::Value = serde_json::from_str(&shop.ok("net eval net.obz images --json")).unwrap();
+        assert_eq!(report["accuracy"], end["score"]);
+        shop.ok("net expand net.obz --out net.safetensors");
+        shop.ok(&format!("{} --start net.obz --quiet", SPARSE.replace(" --width 0.25", "")));
+        // The page, the tables and the terminal know what a network is.
+        let html = shop.read("run.html");
+        for word in ["small-cnn", "Density by layer", "zeros held", "Which class is taken for which", "cross-entropy"] {
+            assert!(html.contains(word), "{word}");
+        }
+        assert!(!html.contains("? rows"));
+        assert!(shop.read("tables/layers.csv").contains("conv2.weight"));
+        assert!(shop.read("tables/confusion.csv").starts_with("data,run,class,right,0,1"));
+        let terminal = shop.ok("report run.jsonl --out again.html");
+        assert!(terminal.contains("small-cnn") && terminal.contains("density"), "{terminal}");
+        assert_eq!(shop.read("again.html"), html, "the page of a run is the page of its log");
+    }
+
+    #[test]
+    fn linear_runs_and_networks_share_a_page() {
+        let shop = shop();
+        shop.write("train.svm", "1 1:1 2:0.5\n-1 1:-1 2:0.25\n1 1:0.5\n-1 2:-1\n");
+        shop.ok("fit train.svm --log linear.jsonl --quiet");
+        shop.ok(&format!("{SPARSE} --log sparse.jsonl --quiet"));
+        shop.ok(&format!("{SPARSE} --target-density 0.3 --log denser.jsonl --quiet").replacen(
+            " --target-density 0.1",
+            "",
+            1,
+        ));
+        let page = shop.ok("report linear.jsonl sparse.jsonl denser.jsonl --out all.html --plots plots");
+        assert!(page.contains("4 rows × 2 features") && page.contains("small-cnn, width 0.25"), "{page}");
+        assert!(page.contains("obproxsg-plus, density 0.1") && page.contains("obproxsg-plus, density 0.3"), "{page}");
+        assert!(shop.read("all.html").contains("Accuracy on the test images"));
+    }
+
+    #[test]
+    fn images_that_cannot_be_learnt_from_are_refused() {
+        let shop = shop();
+        std::fs::create_dir_all(shop.path("empty/one")).unwrap();
+        std::fs::create_dir_all(shop.path("flat")).unwrap();
+        shop.write("flat/readme.txt", "no pictures");
+        std::fs::create_dir_all(shop.path("cifar")).unwrap();
+        shop.write("cifar/data_batch_1.bin", vec![3u8; 3073 * 2 + 100]);
+        std::fs::create_dir_all(shop.path("alike")).unwrap();
+        shop.write("alike/train-images-idx3-ubyte", std::fs::read(shop.path("images/t10k-images-idx3-ubyte")).unwrap());
+        let mut labels = vec![0u8, 0, 8, 1, 0, 0, 0, 32];
+        labels.extend([1u8; 32]);
+        shop.write("alike/train-labels-idx1-ubyte", labels);
+        for (line, word) in [
+            ("net train empty", "has no .png, .jpg or .jpeg files"),
+            ("net train flat", "nor a folder of pictures a class"),
+            ("net train cifar", "data_batch_1.bin"),
+            ("net train alike --channels 1 --size 8 --width 0.125", "one class"),
+            ("net train images --target-density 0", "--target-density"),
+            ("net train images --target-density 1.5", "--target-density"),
+            ("net train images --channels 1 --size 8 --width 0.125 --target-density 1e-4", "to stay alive"),
+        ] {
+            let output = shop.run(line);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+            assert!(said.lines().count() == 1 && said.contains(word), "{line}: {said}");
+        }
     }
 
     #[test]
@@ -111,7 +192,7 @@ mod with_networks {
             ("net train images --target-density 0.1 --solver prox-sg", "--target-density"),
             ("net train images --resume", "--checkpoint"),
             ("net train images --out nowhere/net.safetensors", "--out"),
-            ("net train images --mean 1,2", "--mean"),
+            ("net train images --normalize 1,2/1,1", "--normalize"),
             ("net train images --start text.safetensors", "text.safetensors"),
             ("net eval text.safetensors images", "text.safetensors"),
         ] {

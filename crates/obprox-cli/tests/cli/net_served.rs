@@ -116,7 +116,7 @@ mod built {
             "net compress text.txt --out x.obz",
             "net compress archive.pt --out x.obz",
             "net compress bare.safetensors --out x.obz",
-            "net compress bare.safetensors --out x.obz --normalize imagenet",
+            "net compress bare.safetensors --out x.obz --normalize 0.5,0.5/1,1",
             "net compress bare.safetensors --out x.obz --normalize 0.5/0",
             "net compress bare.safetensors --out x.obz --normalize cifar",
             "net compress model.safetensors --out model.safetensors",

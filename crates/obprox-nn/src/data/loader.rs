@@ -37,6 +37,11 @@ impl Batch {
         &self.labels
     }
 
+    /// The images one after the other, channel by channel, row by row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// As tensors: images and their classes.
     pub fn tensors(self, device: &Device) -> (Tensor<4>, Tensor<1, Int>) {
         let count = self.labels.len();

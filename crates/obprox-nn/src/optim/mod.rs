@@ -21,6 +21,8 @@
 //! are left free unless [`Penalized::All`] is asked for. A layer with a λ of its own, or none, is a parameter group:
 //! `optimizer.with_group(ParamGroup::from_path("fc.weight"), ProxSgConfig::new(0.0).build(), None)`.
 
+mod control;
+mod density;
 mod obprox_sg;
 mod operators;
 mod phase;
@@ -31,9 +33,12 @@ mod smooth;
 
 use serde::{Deserialize, Serialize};
 
+pub use control::{Controlled, DensityControl};
+pub use density::{Begun, Plan, Trial, size, thresholds};
+pub use obprox::switch::Phase;
 pub use obprox_sg::{ObproxSg, ObproxSgConfig, ObproxSgState};
 pub use operators::{dual_average, face, hold, prox, shrink};
-pub use phase::{Phase, PhaseCell, Switching};
+pub use phase::{PhaseCell, Switching};
 pub use prox_sg::{ProxSg, ProxSgConfig};
 pub use prox_svrg::{Anchor, IterateMean, ProxSvrg, ProxSvrgConfig};
 pub use rda::{Centre, Rda, RdaConfig, RdaState};

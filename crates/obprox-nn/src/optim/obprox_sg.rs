@@ -72,13 +72,15 @@ impl Optimizer for ObproxSg {
         state: Option<Self::State<D>>,
     ) -> (Tensor<D>, Option<Self::State<D>>) {
         let steps = state.as_ref().map_or(0, |state| state.steps);
-        let (gradient, smooth) = self.smooth.transform(&x, gradient, state.map(|state| state.smooth));
+        let (gradient, smooth) = self.smooth.transform(gradient, state.map(|state| state.smooth));
         let lambda = self.penalized.lambda(self.lambda, D);
         let x = match self.switching.phase(steps) {
+            _ if self.switching.is_trial() => prox(x, gradient, step, 0.0),
             Phase::Orthant => face(x, gradient, step, lambda),
             Phase::Hold if lambda > 0.0 => hold(x, gradient, step),
-            Phase::Prox | Phase::Hold => prox(x, gradient, step, lambda),
+            Phase::Prox | Phase::Hold | Phase::Newton => prox(x, gradient, step, lambda),
         };
+        let x = self.smooth.decay(x, step, lambda);
         (x, Some(ObproxSgState { steps: steps + 1, smooth }))
     }
 

@@ -3,54 +3,43 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use serde::{Deserialize, Serialize};
+use obprox::switch::Phase;
 
-/// The kind of step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Proximal steps: the support may grow.
-    #[default]
-    Prox,
-    /// Orthant steps: the support only shrinks.
-    Orthant,
-    /// Gradient steps on the support as it is: sparse enough, zeros stay and nothing is shrunk any more.
-    Hold,
-}
-
-impl Phase {
-    /// The word for it, as logs and people have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prox => "prox",
-            Self::Orthant => "orthant",
-            Self::Hold => "hold",
-        }
-    }
-}
-
-/// A phase that a training loop sets and every parameter's optimizer reads.
+/// The kind of step that a training loop sets and every parameter's optimizer takes.
 #[derive(Clone, Debug, Default)]
 pub struct PhaseCell(Arc<AtomicU8>);
+
+/// The step without its λ: whoever asks for it takes λ into account for all parameters together.
+const TRIAL: u8 = 1 << 7;
 
 impl PhaseCell {
     /// The phase of the next step.
     pub fn get(&self) -> Phase {
-        match self.0.load(Ordering::Relaxed) {
+        match self.0.load(Ordering::Relaxed) & !TRIAL {
             0 => Phase::Prox,
             1 => Phase::Orthant,
             _ => Phase::Hold,
         }
     }
 
-    /// From the next step on it is this one.
+    /// From the next step on it is this one; a network has no Newton steps, and takes those of Prox-SG.
     pub fn set(&self, phase: Phase) {
         let code = match phase {
-            Phase::Prox => 0,
+            Phase::Prox | Phase::Newton => 0,
             Phase::Orthant => 1,
             Phase::Hold => 2,
         };
         self.0.store(code, Ordering::Relaxed);
+    }
+
+    /// Whether the next step is taken without its λ.
+    pub fn is_trial(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & TRIAL != 0
+    }
+
+    /// The next steps are taken without their λ, as plain gradient steps, until a phase is set again.
+    pub fn set_trial(&self) {
+        self.0.fetch_or(TRIAL, Ordering::Relaxed);
     }
 }
 
@@ -69,6 +58,11 @@ pub enum Switching {
 }
 
 impl Switching {
+    /// Whether λ is left to whoever told the phase.
+    pub fn is_trial(&self) -> bool {
+        matches!(self, Self::Told(cell) if cell.is_trial())
+    }
+
     /// The phase of a step, counted from 0.
     pub fn phase(&self, step: usize) -> Phase {
         match self {

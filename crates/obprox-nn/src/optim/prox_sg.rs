@@ -53,8 +53,9 @@ impl Optimizer for ProxSg {
         gradient: Tensor<D>,
         state: Option<Self::State<D>>,
     ) -> (Tensor<D>, Option<Self::State<D>>) {
-        let (gradient, state) = self.smooth.transform(&x, gradient, state);
-        (prox(x, gradient, step, self.penalized.lambda(self.lambda, D)), Some(state))
+        let (gradient, state) = self.smooth.transform(gradient, state);
+        let lambda = self.penalized.lambda(self.lambda, D);
+        (self.smooth.decay(prox(x, gradient, step, lambda), step, lambda), Some(state))
     }
 
     fn to_device<const D: usize>(state: Self::State<D>, device: &Device) -> Self::State<D> {

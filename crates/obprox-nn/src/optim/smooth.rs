@@ -1,7 +1,7 @@
-//! Momentum and weight decay: what is done to a gradient before a method sees it. Beyond the paper, off by default.
+//! Momentum, which changes a gradient before a method sees it, and weight decay, which ends a step. Beyond the paper, off by
+//! default.
 
 use burn::config::Config;
-use burn::optim::decay::{WeightDecay, WeightDecayConfig};
 use burn::optim::momentum::{Momentum, MomentumConfig, MomentumState};
 use burn::optim::{RecordState, StateSink, StateSource, join_path};
 use burn::tensor::{Device, Tensor};
@@ -9,8 +9,10 @@ use burn::tensor::{Device, Tensor};
 /// Configuration of [`Smooth`].
 #[derive(Config, Debug)]
 pub struct SmoothConfig {
-    /// The weight λ₂ of (λ₂/2)‖x‖², added to the gradient.
-    pub weight_decay: Option<WeightDecayConfig>,
+    /// The weight λ₂ of (λ₂/2)‖x‖² over the parameters of two or more dimensions, penalised by λ or not, and over whatever
+    /// else λ weighs on. It is taken implicitly: a step ends by a division by 1 + αλ₂, which is stable for any α.
+    #[config(default = 0.0)]
+    pub weight_decay: f64,
     /// Momentum of the gradient.
     pub momentum: Option<MomentumConfig>,
 }
@@ -18,7 +20,7 @@ pub struct SmoothConfig {
 /// The smooth part of a step.
 #[derive(Clone, Default)]
 pub struct Smooth {
-    weight_decay: Option<WeightDecay>,
+    weight_decay: f64,
     momentum: Option<Momentum>,
 }
 
@@ -31,10 +33,7 @@ pub struct SmoothState<const D: usize> {
 impl SmoothConfig {
     /// Builds it.
     pub fn build(&self) -> Smooth {
-        Smooth {
-            weight_decay: self.weight_decay.as_ref().map(WeightDecay::new),
-            momentum: self.momentum.as_ref().map(Momentum::new),
-        }
+        Smooth { weight_decay: self.weight_decay, momentum: self.momentum.as_ref().map(Momentum::new) }
     }
 }
 
@@ -42,19 +41,21 @@ impl Smooth {
     /// The gradient that a method is to step along.
     pub fn transform<const D: usize>(
         &self,
-        x: &Tensor<D>,
         mut gradient: Tensor<D>,
         state: Option<SmoothState<D>>,
     ) -> (Tensor<D>, SmoothState<D>) {
         let mut kept = state.and_then(|state| state.momentum);
-        if let Some(decay) = &self.weight_decay {
-            gradient = decay.transform(gradient, x.clone());
-        }
         if let Some(momentum) = &self.momentum {
             let (moved, state) = momentum.transform(gradient, kept);
             (gradient, kept) = (moved, Some(state));
         }
         (gradient, SmoothState { momentum: kept })
+    }
+
+    /// The end of a step: x/(1 + αλ₂). Zeros stay zeros.
+    pub fn decay<const D: usize>(&self, x: Tensor<D>, step: f64, lambda: f64) -> Tensor<D> {
+        let decayed = self.weight_decay > 0.0 && (D >= 2 || lambda > 0.0);
+        if decayed { x.div_scalar(1.0 + step * self.weight_decay) } else { x }
     }
 }
 

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{EpochRecord, Settings};
 use crate::net::Net;
-use crate::optim::Phase;
+use crate::optim::{Begun, Phase};
 
-const MAGIC: &[u8; 16] = b"obprox-net-st01\n";
+const MAGIC: &[u8; 16] = b"obprox-net-st02\n";
 
 /// What a checkpoint says of its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,10 +38,14 @@ pub struct State {
     pub loss_sum: f64,
     /// The kind of the last step.
     pub phase: Phase,
+    /// Where the descent to the target density began.
+    pub begun: Option<Begun>,
     /// Whether the target density was reached, and zeros are held from there on.
     pub held: bool,
-    /// Training time so far.
-    pub seconds: f64,
+    /// λ of the last step, where it follows the density.
+    pub lambda: Option<f64>,
+    /// Training time so far, in Prox-SG steps, in Orthant steps and with zeros held.
+    pub seconds: [f64; 3],
     /// The records of the epochs so far.
     pub trace: Vec<EpochRecord>,
 }

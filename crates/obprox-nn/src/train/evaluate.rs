@@ -1,14 +1,16 @@
-//! Loss and accuracy, with normalisations in evaluation mode.
+//! Loss and accuracy, with normalisations in evaluation mode, by the engine that serves networks.
 
-use burn::module::Module;
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
+use obprox::Result;
+use obprox_infer::Model;
+use obprox_infer::engine::{Engine, Kernels};
+use obprox_infer::images::Preprocessing;
 
-use crate::data::Loader;
-use crate::net::Net;
+use crate::data::{Batch, Loader};
 
 /// How well a network does on images.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// The mean cross-entropy.
     pub loss: f64,
@@ -16,26 +18,46 @@ pub struct Score {
     pub accuracy: f64,
     /// Images.
     pub images: usize,
+    /// Images by class (a row each) and by the class that is predicted for them.
+    pub confusion: Vec<Vec<u64>>,
 }
 
 /// Scores a network; `watch` hears of each batch how many images are done, and ends it by `false`.
-pub fn evaluate(net: &Net, batches: Loader, device: &Device, mut watch: impl FnMut(usize) -> bool) -> Option<Score> {
-    let net = net.valid();
-    let device = device.clone().inner();
-    let (mut loss, mut right, mut images) = (0.0, 0u64, 0);
+pub fn evaluate(
+    model: &Model,
+    preprocessing: &Preprocessing,
+    batches: Loader,
+    mut watch: impl FnMut(usize) -> bool,
+) -> Result<Option<Score>> {
+    let engine = Engine::new(model, Kernels::Auto, [preprocessing.height, preprocessing.width])?;
+    let classes = model.architecture().classes();
+    let (mut loss, mut images) = (0.0, 0);
+    let mut confusion = vec![vec![0; classes]; classes];
     for batch in batches {
-        let count = batch.len();
-        let (inputs, labels) = batch.tensors(&device);
-        let scores = net.forward(inputs);
-        let predicted = scores.clone().argmax(1).reshape([count]);
-        right += predicted.equal(labels.clone()).int().sum().into_scalar::<i64>() as u64;
-        loss += f64::from(cross_entropy(scores, labels).into_scalar::<f32>()) * count as f64;
-        images += count;
+        let scores = engine.run(batch.values())?;
+        loss += tally(&batch, &scores, &mut confusion);
+        images += batch.len();
         if !watch(images) {
-            return None;
+            return Ok(None);
         }
     }
-    Some(Score { loss: loss / images as f64, accuracy: right as f64 / images as f64, images })
+    let right: u64 = (0..classes).map(|class| confusion[class][class]).sum();
+    let count = images.max(1) as f64;
+    Ok(Some(Score { loss: loss / count, accuracy: right as f64 / count, images, confusion }))
+}
+
+/// Counts predictions; the sum of −log softmax(scores)[label].
+fn tally(batch: &Batch, scores: &[f32], confusion: &mut [Vec<u64>]) -> f64 {
+    let mut loss = 0.0;
+    for (scores, &label) in scores.chunks_exact(confusion.len()).zip(batch.labels()) {
+        let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = scores.iter().map(|score| f64::from(score - most).exp()).sum();
+        let label = label as usize;
+        loss += sum.ln() - f64::from(scores[label] - most);
+        let predicted = scores.iter().position(|score| *score == most).unwrap_or(0);
+        confusion[label][predicted] += 1;
+    }
+    loss
 }
 
 /// The mean of −log softmax(scores)[label].

@@ -11,13 +11,14 @@ mod observe;
 mod optimizer;
 mod penalty;
 mod run;
+mod schedule;
 mod settings;
-mod switch;
+mod training;
 
 pub use checkpoint::has_checkpoint;
 pub use evaluate::{Score, evaluate};
 pub use observe::{EpochRecord, Observer, Progress, Start};
 pub use penalty::{Count, LayerDensity, LayerPenalty, Penalty, Sparsity};
-pub use run::{Run, Status, Trained};
-pub use settings::{Settings, StepDecay};
-pub use switch::Rule;
+pub use run::{Run, Trained};
+pub use schedule::{Place, Schedule};
+pub use settings::Settings;

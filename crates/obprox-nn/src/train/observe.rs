@@ -18,6 +18,8 @@ pub struct EpochRecord {
     pub phase: Phase,
     /// α of its last step.
     pub step_size: f64,
+    /// λ of its last step, where a density is held and λ with it; 0 once zeros are held.
+    pub lambda: Option<f64>,
     /// The mean loss of its batches, as they were trained on.
     pub batch_loss: f64,
     /// F = f + Σ λ_j ‖x_j‖₁, with normalisations in evaluation mode.

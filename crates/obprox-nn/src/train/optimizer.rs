@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use burn::module::{ParamGroup, ParamId};
-use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{ModuleOptimizer, Optimizer};
 use obprox::Method;
@@ -32,11 +31,11 @@ pub fn optimizer(settings: &Settings, params: &[NamedParam], phase: &PhaseCell) 
 }
 
 fn smooth(settings: &Settings) -> SmoothConfig {
-    let (momentum, decay) = (settings.momentum, settings.weight_decay);
+    let momentum = settings.momentum;
     SmoothConfig::new()
         // Without dampening, as PyTorch has it.
         .with_momentum((momentum > 0.0).then(|| MomentumConfig::new().with_momentum(momentum).with_dampening(0.0)))
-        .with_weight_decay((decay > 0.0).then(|| WeightDecayConfig::new(decay as f32)))
+        .with_weight_decay(settings.weight_decay)
 }
 
 fn grouped<O: Optimizer>(settings: &Settings, params: &[NamedParam], build: impl Fn(f64) -> O) -> ModuleOptimizer {

@@ -80,6 +80,9 @@ impl Penalty {
             if param.rank >= 2 {
                 sparsity.weights.add(nonzero, size);
             }
+            if param.rank >= 2 || lambda > 0.0 {
+                sparsity.squares += tensor.data().iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
+            }
             if lambda > 0.0 {
                 let l1: f64 = tensor.data().iter().map(|value| f64::from(value.abs())).sum();
                 sparsity.term += lambda * l1;
@@ -102,6 +105,8 @@ pub struct Sparsity {
     pub term: f64,
     /// ‖x‖₁ of what is penalised.
     pub l1: f64,
+    /// ‖x‖₂² of what weight decay holds for.
+    pub squares: f64,
     /// What is penalised.
     pub penalized: Count,
     /// Weights of two or more dimensions, penalised or not.
@@ -110,6 +115,14 @@ pub struct Sparsity {
     pub all: Count,
     /// Layer by layer: the weights, and whatever else is penalised.
     pub layers: Vec<LayerDensity>,
+}
+
+impl Sparsity {
+    /// Penalised layers of which nothing is left: what comes behind them hears nothing of the image.
+    pub fn dead_layers(&self) -> Vec<&str> {
+        let dead = self.layers.iter().filter(|layer| layer.lambda > 0.0 && layer.nonzero == 0 && layer.size > 0);
+        dead.map(|layer| layer.name.as_str()).collect()
+    }
 }
 
 /// Nonzeros of so many.

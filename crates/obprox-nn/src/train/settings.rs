@@ -1,33 +1,19 @@
 //! How a network is trained.
 
+use obprox::switch::{Switch, Unit};
 use obprox::{Error, Method, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Penalty, Rule};
+use super::{Penalty, Schedule};
 use crate::data::Augment;
-
-/// The step size by epochs: multiplied by a factor every so many of them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepDecay {
-    /// The factor.
-    pub factor: f64,
-    /// Epochs from one multiplication to the next.
-    pub every: u64,
-}
-
-impl StepDecay {
-    /// α in an epoch, counted from 0.
-    pub fn at(self, first: f64, epoch: u64) -> f64 {
-        first * self.factor.powf((epoch / self.every) as f64)
-    }
-}
+use crate::optim::Plan;
 
 /// Everything that decides on the course of a run but the network and the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The method; `auto` is none for networks.
     pub method: Method,
-    /// λ.
+    /// λ. Where a density is asked for it is the λ of a start, and weighs layers against each other.
     pub penalty: Penalty,
     /// Passes over the training images.
     pub epochs: u64,
@@ -36,47 +22,74 @@ pub struct Settings {
     /// The first step size α.
     pub step: f64,
     /// How α moves.
-    pub decay: StepDecay,
+    pub schedule: Schedule,
     /// When Prox-SG gives way to Orthant; used by the two methods that switch.
-    pub switch: Rule,
-    /// Sparse enough: at this density of what is penalised its zeros are held, and nothing is shrunk any more.
-    pub target_density: Option<f64>,
+    pub switch: Switch,
+    /// The density that the run ends with at most, held in closed loop: λ follows what is still to be lost.
+    pub target: Option<Plan>,
     /// γ of RDA.
     pub gamma: f64,
     /// Whether Prox-SVRG takes the mean of an epoch's iterates instead of the last.
     pub average: bool,
     /// Momentum of the gradient; 0 is none.
     pub momentum: f64,
-    /// The weight λ₂ of (λ₂/2)‖x‖²; 0 is none.
+    /// The weight λ₂ of (λ₂/2)‖x‖² over the weights of two or more dimensions and whatever else is penalised; 0 is none.
     pub weight_decay: f64,
     /// What is done to images before they are trained on.
     pub augment: Augment,
     /// The seed of batches and augmentation.
     pub seed: u64,
-    /// Computes F and accuracy every so many epochs; at the end always.
-    pub eval_every: u64,
+    /// Computes F and accuracy every so many epochs, and at the end always. Without a number F is computed at the end
+    /// alone, and the accuracy as often as costs little.
+    pub eval_every: Option<u64>,
 }
 
 impl Settings {
     /// The paper's settings of a method: λ = 1e-4, batches of 128, 200 epochs, α = 0.1 ×0.1 every 60 epochs.
     pub fn paper(method: Method) -> Self {
-        let switch = if method == Method::ObproxSg { Rule::PAPER } else { Rule::PAPER_PLUS };
+        let switch = match method {
+            Method::ObproxSg => Switch::PAPER,
+            _ => Switch::Fixed { prox: 100, orthant: None, unit: Unit::Epochs },
+        };
         Self {
             method,
             penalty: Penalty::new(1e-4),
             epochs: 200,
             batch: 128,
             step: 0.1,
-            decay: StepDecay { factor: 0.1, every: 60 },
+            schedule: Schedule::Steps { factor: 0.1, every: 60 },
             switch,
-            target_density: None,
+            target: None,
             gamma: 20.0,
             average: false,
             momentum: 0.0,
             weight_decay: 0.0,
             augment: Augment::USUAL,
             seed: 0,
-            eval_every: 1,
+            eval_every: Some(1),
+        }
+    }
+
+    /// The settings that train best, by measurement (`benches/NETS.md`): momentum, a step size that rises over half an
+    /// epoch and falls to nothing, a little weight decay. With a density asked for the steps are Orthant steps from the
+    /// first on, until it is reached and zeros are held.
+    pub fn recipe(method: Method, epochs: u64, density: Option<f64>) -> Self {
+        let momentum = if method == Method::Rda { 0.0 } else { 0.9 };
+        let switch = match (method, density) {
+            (Method::ObproxSg, _) => Switch::PAPER,
+            (_, Some(_)) => Switch::Fixed { prox: 0, orthant: None, unit: Unit::Epochs },
+            (_, None) => Switch::Fixed { prox: epochs.div_ceil(2), orthant: None, unit: Unit::Epochs },
+        };
+        Self {
+            epochs,
+            step: 0.2,
+            schedule: Schedule::Cosine { warmup: 0.5 },
+            switch,
+            target: density.map(Plan::new),
+            momentum,
+            weight_decay: if method == Method::Rda { 0.0 } else { 5e-3 },
+            eval_every: None,
+            ..Self::paper(method)
         }
     }
 
@@ -91,10 +104,6 @@ impl Settings {
             true => Ok(()),
             false => Err(Error::parameter(name, format!("{value} must be a finite number above 0"))),
         };
-        let share = |name, value: f64| match (0.0..1.0).contains(&value) {
-            true => Ok(()),
-            false => Err(Error::parameter(name, format!("{value} must be at least 0 and below 1"))),
-        };
         if self.method == Method::Auto {
             return Err(Error::parameter(
                 "solver",
@@ -103,17 +112,15 @@ impl Settings {
         }
         positive("step", self.step)?;
         positive("gamma", self.gamma)?;
-        if !(self.decay.factor > 0.0 && self.decay.factor <= 1.0) {
-            return Err(Error::parameter("decay", format!("{} must lie above 0 and be at most 1", self.decay.factor)));
-        }
-        for (name, count) in
-            [("batch", self.batch as u64), ("decay-every", self.decay.every), ("eval-every", self.eval_every)]
-        {
+        self.schedule.check()?;
+        for (name, count) in [("batch", self.batch as u64), ("eval-every", self.eval_every.unwrap_or(1))] {
             if count == 0 {
                 return Err(Error::parameter(name, "must be at least 1"));
             }
         }
-        share("momentum", self.momentum)?;
+        if !(0.0..1.0).contains(&self.momentum) {
+            return Err(Error::parameter("momentum", format!("{} must be at least 0 and below 1", self.momentum)));
+        }
         if !(self.weight_decay.is_finite() && self.weight_decay >= 0.0) {
             return Err(Error::parameter("weight-decay", format!("{} must not be negative", self.weight_decay)));
         }
@@ -123,26 +130,35 @@ impl Settings {
                 "rda averages its gradients: it takes no momentum or weight decay",
             ));
         }
-        if let Some(target) = self.target_density {
-            share("target-density", target)?;
-            if !self.switches() {
-                let message =
-                    format!("only obproxsg and obproxsg-plus can hold a density, {} cannot", self.method.name());
-                return Err(Error::parameter("target-density", message));
-            }
-        }
-        if self.switches() { self.switch.check(test) } else { Ok(()) }
+        self.check_target()?;
+        if self.switches() { self.switch.check_for_network(test) } else { Ok(()) }
     }
 
-    /// The settings in which another run differs, by name. The number of epochs is none of them: a run may go on for
-    /// longer than was planned.
+    fn check_target(&self) -> Result<()> {
+        let Some(plan) = &self.target else { return Ok(()) };
+        plan.check()?;
+        if !self.switches() {
+            let message = format!("only obproxsg and obproxsg-plus can hold a density, {} cannot", self.method.name());
+            return Err(Error::parameter("target-density", message));
+        }
+        if self.penalty.lambda == 0.0 && self.penalty.layers.iter().all(|layer| layer.lambda == 0.0) {
+            let message = "needs a λ above 0: it says what is penalised, and its size is found on the way";
+            return Err(Error::parameter("target-density", message));
+        }
+        Ok(())
+    }
+
+    /// The settings in which another run differs, by name. The number of epochs is none of them where nothing is planned
+    /// towards the end: such a run may go on for longer than it was to.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let fields = |settings: &Self| match serde_json::to_value(settings) {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
         let (ours, theirs) = (fields(self), fields(other));
-        let differ = |name: &&String| name.as_str() != "epochs" && ours.get(*name) != theirs.get(*name);
+        let open = !self.schedule.knows_its_end() && self.target.is_none();
+        let free = |name: &str| open && name == "epochs";
+        let differ = |name: &&String| !free(name) && ours.get(*name) != theirs.get(*name);
         ours.keys().filter(differ).map(|name| name.replace('_', "-")).collect()
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 use obprox::Method;
+use obprox::switch::{Switch, Unit};
 use obprox_infer::images::{Images, Preprocessing};
 use obprox_infer::{Architecture, Kind};
 use obprox_nn::data::{Augment, Data};
-use obprox_nn::train::{Penalty, Rule, Settings, StepDecay};
+use obprox_nn::train::{Penalty, Schedule, Settings};
 use obprox_nn::{Net, initial_weights};
 
 /// Side of the images.
@@ -60,11 +61,16 @@ pub fn settings(method: Method) -> Settings {
         penalty: Penalty::new(2e-3),
         epochs: 4,
         batch: 32,
-        decay: StepDecay { factor: 0.1, every: 8 },
-        switch: Rule::Epochs { prox: 2, orthant: None },
+        schedule: Schedule::Steps { factor: 0.1, every: 8 },
+        switch: after(2),
         augment: Augment { flip: false, pad: 1 },
         gamma: 20.0,
         seed: 5,
         ..Settings::paper(method)
     }
+}
+
+/// So many epochs of Prox-SG, then Orthant.
+pub fn after(epochs: u64) -> Switch {
+    Switch::Fixed { prox: epochs, orthant: None, unit: Unit::Epochs }
 }

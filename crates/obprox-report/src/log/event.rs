@@ -67,6 +67,7 @@ pub struct Start {
     /// λ / λ_max.
     pub lambda_ratio: Option<f64>,
     /// λ₂.
+    #[serde(alias = "weight_decay")]
     pub l2: Option<f64>,
     /// Whether there is an intercept.
     pub intercept: Option<bool>,
@@ -102,6 +103,67 @@ pub struct Start {
     pub eval_every: Option<u64>,
     /// Epochs of an earlier run that this one continues.
     pub resumed_epochs: Option<u64>,
+    /// What is told of a network and of nothing else.
+    #[serde(flatten)]
+    pub network: Network,
+}
+
+/// The part of a start that only networks have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Network {
+    /// The family of the network.
+    #[serde(deserialize_with = "kind", skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Its channels, relative to the full network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<f64>,
+    /// Parameters that gradients train.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<u64>,
+    /// Images that are trained on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<u64>,
+    /// Images that are scored on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_images: Option<u64>,
+    /// Names of the classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
+    /// The file that the first weights came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
+    /// What λ weighs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalize: Option<String>,
+    /// Layers with a λ of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer_lambda: Option<serde_json::Value>,
+    /// Epochs from one change of the step size to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay_every: Option<u64>,
+    /// Epochs over which the step size rises.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<f64>,
+    /// The density that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_density: Option<f64>,
+    /// Momentum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<f64>,
+    /// Whether images are mirrored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flip: Option<bool>,
+    /// By how many pixels images are shifted at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pad: Option<u64>,
+}
+
+/// The first logs of networks described the whole architecture where later ones have its name.
+fn kind<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Option::<serde_json::Value>::deserialize(deserializer)?;
+    let text = |value: &serde_json::Value| value.as_str().or(value["kind"].as_str()).map(str::to_owned);
+    Ok(value.as_ref().and_then(text))
 }
 
 /// What is known about a point.
@@ -163,8 +225,18 @@ pub struct Epoch {
     /// The point at its end.
     #[serde(flatten)]
     pub figures: Figures,
+    /// λ of its last step, where λ follows a density that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+    /// The mean loss of its batches as they were trained on, of a network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_loss: Option<f64>,
     /// Accuracy or R² on the test data.
+    #[serde(alias = "accuracy")]
     pub score: Option<f64>,
+    /// Accuracy on the training images, of a network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train_accuracy: Option<f64>,
     /// Training time since the start, without evaluation.
     pub seconds: Option<f64>,
 }
@@ -180,6 +252,7 @@ impl From<&EpochRecord> for Epoch {
             figures: record.certificate.as_ref().map(Figures::from).unwrap_or_default(),
             score: record.score,
             seconds: Some(record.seconds),
+            ..Self::default()
         }
     }
 }
@@ -188,7 +261,7 @@ impl From<&EpochRecord> for Epoch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
-    /// converged, max_epochs, diverged, stopped or stalled.
+    /// converged, max_epochs, diverged, stopped, stalled or missed.
     pub status: Option<String>,
     /// Epochs completed.
     pub epochs: Option<u64>,
@@ -200,11 +273,53 @@ pub struct End {
     /// Training time, without evaluation.
     pub seconds: Option<f64>,
     /// Accuracy or R² on the test data.
+    #[serde(alias = "accuracy")]
     pub score: Option<f64>,
     /// All that was measured on the test data.
     pub test: Option<serde_json::Value>,
     /// The largest weights, the largest first.
     pub largest_weights: Vec<Weight>,
+    /// What is told of a network and of nothing else.
+    #[serde(flatten)]
+    pub network: NetworkEnd,
+}
+
+/// The part of an end that only networks have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkEnd {
+    /// The kind of the last step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Accuracy on the training images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train_accuracy: Option<f64>,
+    /// Layer by layer, in the order of computing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
+    /// Test images by class, and by the class that is predicted for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub confusion: Vec<Vec<u64>>,
+    /// Training time by the kind of steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phase_seconds: Vec<(Phase, f64)>,
+    /// Why the run did not reach what was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<String>,
+}
+
+/// A layer of a network.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Layer {
+    /// Its name, as PyTorch has it.
+    pub name: String,
+    /// Its weights.
+    pub size: u64,
+    /// Those that are not zero.
+    pub nnz: u64,
+    /// Its λ.
+    pub lambda: Option<f64>,
 }
 
 /// The weight of a feature.

@@ -40,6 +40,8 @@ pub enum Status {
     Stopped,
     /// Nothing was won any more.
     Stalled,
+    /// The epochs were used up before a network was as sparse as was asked for.
+    Missed,
     /// The log has no end: it was killed, or still runs.
     CutOff,
     /// A word of a newer version.
@@ -55,6 +57,7 @@ impl Status {
             Self::Diverged => "diverged",
             Self::Stopped => "interrupted",
             Self::Stalled => "no progress any more",
+            Self::Missed => "not as sparse as asked for",
             Self::CutOff => "log cut off",
             Self::Other => "ended",
         }
@@ -98,6 +101,7 @@ impl Run {
             Some("diverged") => Status::Diverged,
             Some("stopped") => Status::Stopped,
             Some("stalled") => Status::Stalled,
+            Some("missed") => Status::Missed,
             _ => Status::Other,
         }
     }
@@ -112,10 +116,18 @@ impl Run {
         self.start.solver.as_deref().unwrap_or("unknown solver")
     }
 
+    /// Whether it trained a network.
+    pub fn is_network(&self) -> bool {
+        self.start.network.network.is_some()
+    }
+
     /// The figures of its last point that has any.
     pub fn figures(&self) -> Figures {
-        let last = || self.epochs.iter().rev().map(|epoch| &epoch.figures).find(|figures| figures.objective.is_some());
-        let end = self.end.as_ref().map(|end| &end.figures).filter(|figures| figures.objective.is_some());
+        // F of a network is computed now and then; its density is always known.
+        let known =
+            |figures: &&Figures| figures.objective.is_some() || (self.is_network() && figures.density.is_some());
+        let last = || self.epochs.iter().rev().map(|epoch| &epoch.figures).find(known);
+        let end = self.end.as_ref().map(|end| &end.figures).filter(known);
         end.or_else(last).cloned().unwrap_or_default()
     }
 
@@ -143,12 +155,10 @@ impl Run {
         self.end.as_ref().map_or(&[], |end| &end.largest_weights)
     }
 
-    /// Where Orthant steps begin (true) or Prox-SG steps begin again (false): the places of the epochs before which the
-    /// kind changes.
-    pub fn switches(&self) -> Vec<(usize, bool)> {
+    /// Where the kind of steps changes: the places of the epochs before which it does, and the kind that begins there.
+    pub fn switches(&self) -> Vec<(usize, Phase)> {
         let changes = |at: usize| match (self.epochs[at - 1].phase, self.epochs[at].phase) {
-            (Some(Phase::Prox), Some(Phase::Orthant)) => Some((at, true)),
-            (Some(Phase::Orthant), Some(Phase::Prox)) => Some((at, false)),
+            (Some(before), Some(after)) if before != after => Some((at, after)),
             _ => None,
         };
         (1..self.epochs.len()).filter_map(changes).collect()

@@ -16,6 +16,7 @@ struct Card {
 /// A few cards, as many as there is something to say.
 pub(super) fn cards(problem: &Problem) -> Markup {
     let cards = match (&problem.entries[..], problem.is_path()) {
+        ([only], _) if problem.is_network() => of_network(&only.run),
         ([only], true) => of_path(problem, only),
         ([only], false) => of_run(problem, only),
         _ => of_several(problem),
@@ -61,6 +62,24 @@ fn of_run(problem: &Problem, entry: &Entry) -> Vec<Option<Card>> {
     cards
 }
 
+fn of_network(run: &Run) -> Vec<Option<Card>> {
+    let figures = run.figures();
+    let asked = run.start.network.target_density;
+    let density = match (asked, figures.density) {
+        (Some(asked), Some(density)) if density > asked => format!("{} was asked for", percent(asked)),
+        (Some(asked), _) => format!("at most {} was asked for", percent(asked)),
+        (None, _) => nonzeros(run),
+    };
+    let train = run.end.as_ref().and_then(|end| end.network.train_accuracy);
+    let trained = train.map_or(String::new(), |accuracy| format!("{} on the training images", percent(accuracy)));
+    vec![
+        card("Test accuracy", run.score().map(percent), trained),
+        card("Density", figures.density.map(percent), density),
+        card("Objective F", figures.objective.map(significant), format!("by {}", run.solver())),
+        card("Training time", run.seconds().map(seconds), lasted(run)),
+    ]
+}
+
 fn of_several(problem: &Problem) -> Vec<Option<Card>> {
     let best = |what: &str, measure: fn(&Run) -> Option<f64>, shown: fn(f64) -> String, with: fn(&Run) -> String| {
         let (entry, value) = problem.best(measure)?;
@@ -72,8 +91,13 @@ fn of_several(problem: &Problem) -> Vec<Option<Card>> {
         Some(gap) => format!("gap {}", rough(gap)),
         None => String::new(),
     };
+    let smallest = match problem.is_network() {
+        // Networks with other λ have another F.
+        true => None,
+        false => best("Smallest F", |run| run.figures().objective, significant, certified),
+    };
     vec![
-        best("Smallest F", |run| run.figures().objective, significant, certified),
+        smallest,
         best("Sparsest", |run| run.figures().density, percent, nonzeros),
         best("Fastest", Run::seconds, seconds, lasted),
         best(

@@ -51,7 +51,12 @@ pub fn html(report: &Report) -> String {
                         p.kind { "obprox report" }
                         h1 { (title) }
                         @if let [only] = &report.problems[..] { p.summary { (only.summary()) } }
-                        p.formula { "min F = (1/N) Σ loss(yᵢ, x·dᵢ + b) + λ‖x‖₁ + (λ₂/2)‖x‖₂²" }
+                        @if report.problems.iter().any(|problem| !problem.is_network()) {
+                            p.formula { "min F = (1/N) Σ loss(yᵢ, x·dᵢ + b) + λ‖x‖₁ + (λ₂/2)‖x‖₂²" }
+                        }
+                        @if report.problems.iter().any(Problem::is_network) {
+                            p.formula { "min F = (1/N) Σ cross-entropy(yᵢ, net(dᵢ; x)) + λ‖x‖₁ + (λ₂/2)‖x‖₂²" }
+                        }
                         @if report.problems.len() > 1 {
                             nav {
                                 @for (place, problem) in report.problems.iter().enumerate() {
@@ -109,7 +114,7 @@ fn points(named: &Named) -> usize {
 fn section(number: usize, problem: &Problem, charts: &[Named], among_others: bool, pictures: bool) -> Markup {
     let named = |name: &str| charts.iter().filter(|chart| chart.kind == name).collect::<Vec<_>>();
     let several = |names: &[&str]| names.iter().flat_map(|name| named(name)).collect::<Vec<_>>();
-    let convergence = several(&["objective-epochs", "objective-seconds", "density-epochs", "density-seconds"]);
+    let convergence = several(&CONVERGENCE);
     let one = std::slice::from_ref(problem);
     html! {
         section.problem id={ "problem-" (number) } {
@@ -127,11 +132,13 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
                 h3 { "Runs" }
                 (parts::table(&table::runs(one), Some(problem)))
                 p.caption {
-                    "Bold is the best of its column. gap is relative to F, rel. is training time against the fastest."
+                    "Bold is the best of its column. "
+                    @if !problem.is_network() { "gap is relative to F, " }
+                    "rel. is training time against the fastest."
                 }
             }
             @if !convergence.is_empty() {
-                h3 { "Convergence" }
+                h3 { @if problem.is_network() { "Training" } @else { "Convergence" } }
                 p.caption {
                     @if let Some(words) = problem.optimum_words() { (words) " " }
                     @if let Some(words) = switch_words(problem) { (words) }
@@ -139,6 +146,7 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
                 (legend(number, problem, charts))
                 div.charts { @for chart in convergence { (figure(number, chart, pictures)) } }
             }
+            @if problem.is_network() { (networks(number, problem, charts, pictures)) }
             @if !problem.is_path() && problem.optimum.is_some() {
                 h3 { "Certificate" }
                 (parts::table(&table::certificates(one), None))
@@ -163,6 +171,43 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
             }
             h3 { "Settings and data" }
             (parts::settings(problem))
+        }
+    }
+}
+
+/// What is drawn along a run.
+const CONVERGENCE: [&str; 7] = [
+    "accuracy-epochs",
+    "loss-epochs",
+    "objective-epochs",
+    "objective-seconds",
+    "density-epochs",
+    "density-seconds",
+    "lambda-epochs",
+];
+
+/// Layers, times and confusions of networks.
+fn networks(number: usize, problem: &Problem, charts: &[Named], pictures: bool) -> Markup {
+    let one = std::slice::from_ref(problem);
+    let bars: Vec<&Named> =
+        charts.iter().filter(|chart| ["layers", "phase-times", "runtimes"].contains(&chart.kind)).collect();
+    let confusion = table::confusion(one);
+    html! {
+        @if !bars.is_empty() {
+            h3 { "Layers and time" }
+            div.charts { @for chart in bars { (figure(number, chart, pictures)) } }
+        }
+        @if !confusion.rows.is_empty() {
+            h3 { "Which class is taken for which" }
+            p.caption { "Test images of each class (rows) by the class that is predicted (columns)." }
+            @for entry in &problem.entries {
+                @let mine = table::Table {
+                    rows: confusion.rows.iter().filter(|row| row[1].shown == entry.name).cloned().collect(),
+                    ..confusion.clone()
+                };
+                @if problem.entries.len() > 1 && !mine.rows.is_empty() { p.caption { (entry.name) } }
+                @if !mine.rows.is_empty() { (parts::table(&mine, None)) }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ mod runs;
 mod steps;
 mod words;
 
+pub use crate::network::{confusion_table as confusion, layer_table as layers};
 pub use runs::{certificates, runs};
 pub use steps::{epochs, folds, path, rounds};
 pub use words::{settings, weights};
@@ -174,6 +175,8 @@ pub fn tables(report: &Report) -> Vec<Table> {
         path(&report.problems),
         folds(&report.problems),
         weights(&report.problems),
+        layers(&report.problems),
+        confusion(&report.problems),
         settings(&report.problems),
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()

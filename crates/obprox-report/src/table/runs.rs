@@ -53,7 +53,11 @@ fn row(problem: &Problem, entry: &Entry) -> Vec<Cell> {
     vec![
         Cell { shown: entry.name.clone() + remark(run), ..Cell::text(&entry.name) },
         Cell::text(status),
-        best(Cell::number(figures.objective, |value| digits(value, 5)), |run| run.figures().objective),
+        match problem.is_network() {
+            // Networks with another λ have another F: there is no best of them.
+            true => Cell::number(figures.objective, |value| digits(value, 5)),
+            false => best(Cell::number(figures.objective, |value| digits(value, 5)), |run| run.figures().objective),
+        },
         best(Cell::number(figures.f, |value| digits(value, 4)), |run| run.figures().f),
         best(Cell::number(figures.density, |share| digits(100.0 * share, 3) + "%"), |run| run.figures().density),
         best(Cell::count(figures.nnz), |run| run.figures().nnz.map(|nnz| nnz as f64)),
@@ -77,12 +81,14 @@ fn remark(run: &Run) -> &'static str {
     match run.status() {
         Status::Diverged => " (diverged)",
         Status::CutOff => " (cut off)",
+        Status::Missed => " (missed)",
         _ => "",
     }
 }
 
 /// What each run proves: F lies between the lower bound and itself.
 pub fn certificates(problems: &[Problem]) -> Table {
+    let proves = |problem: &&Problem| !problem.is_path() && !problem.is_network();
     let mut table = Table::new(
         "certificates",
         &[
@@ -97,7 +103,7 @@ pub fn certificates(problems: &[Problem]) -> Table {
             ("verdict", Some("verdict")),
         ],
     );
-    for problem in problems.iter().filter(|problem| !problem.is_path()) {
+    for problem in problems.iter().filter(proves) {
         table.rows.extend(problem.entries.iter().map(|entry| certificate(&entry.name, &entry.run)));
     }
     table.hiding_empty_columns()

@@ -25,12 +25,14 @@ pub fn epochs(problems: &[Problem]) -> Table {
         "gradient_mapping",
         "score",
         "seconds",
+        "lambda",
+        "batch_loss",
     ];
     let mut table = Table::new("epochs", &keys.map(|key| (key, Some(key))));
     for problem in problems {
         for entry in &problem.entries {
             for epoch in &entry.run.epochs {
-                let phase = epoch.phase.map(|phase| format!("{phase:?}").to_lowercase());
+                let phase = epoch.phase.map(|phase| phase.name().to_owned());
                 let mut row = vec![
                     Cell::text(problem.data()),
                     Cell::text(&entry.name),
@@ -42,6 +44,8 @@ pub fn epochs(problems: &[Problem]) -> Table {
                 row.extend(figures(&epoch.figures));
                 row.push(Cell::number(epoch.score, |score| format!("{score:.4}")));
                 row.push(Cell::number(epoch.seconds, |time| format!("{time:.4}")));
+                row.push(Cell::number(epoch.lambda, |lambda| digits(lambda, 4)));
+                row.push(Cell::number(epoch.batch_loss, |loss| digits(loss, 4)));
                 table.rows.push(row);
             }
         }

@@ -38,9 +38,16 @@ pub fn weights(problems: &[Problem]) -> Table {
 /// A setting's name in the log, for people, and its value.
 type Setting = (&'static str, &'static str, fn(&Run) -> Option<String>);
 
-const SETTINGS: [Setting; 34] = [
+const SETTINGS: [Setting; 45] = [
     ("data", "data", |run| run.start.data.clone()),
     ("test", "test data", |run| run.start.test.clone()),
+    ("network", "network", |run| run.start.network.network.clone()),
+    ("width", "width", |run| run.start.network.width.map(trimmed)),
+    ("parameters", "parameters", |run| count(run.start.network.parameters)),
+    ("images", "images", |run| count(run.start.network.images)),
+    ("test_images", "test images", |run| count(run.start.network.test_images)),
+    ("start", "first weights", |run| run.start.network.start.clone()),
+    ("target_density", "density asked for", |run| run.start.network.target_density.map(crate::text::percent)),
     ("rows", "rows", |run| count(run.start.rows)),
     ("n_features", "features", |run| count(run.start.n_features)),
     ("nnz", "nonzeros of the data", |run| count(run.start.nnz)),
@@ -62,6 +69,12 @@ const SETTINGS: [Setting; 34] = [
     ("step", "first step size", |run| run.start.step.filter(|_| steps(run)).map(trimmed)),
     ("schedule", "schedule", |run| run.start.schedule.clone().filter(|_| steps(run))),
     ("decay", "decay", |run| run.start.decay.filter(|_| steps(run)).map(trimmed)),
+    ("decay_every", "decay every", |run| {
+        run.start.network.decay_every.map(|epochs| crate::text::plural(epochs, "epoch"))
+    }),
+    ("warmup", "warm-up epochs", |run| run.start.network.warmup.map(trimmed)),
+    ("momentum", "momentum", |run| run.start.network.momentum.map(trimmed)),
+    ("augment", "augmentation", augmentation),
     ("switch", "switch", |run| run.start.switch.clone()),
     ("np", "N_P", |run| count(run.start.np)),
     ("no", "N_O", |run| run.start.no.clone()),
@@ -95,6 +108,15 @@ pub fn settings(problems: &[Problem]) -> Table {
         }
     }
     table
+}
+
+fn augmentation(run: &Run) -> Option<String> {
+    let (flip, pad) = (run.start.network.flip?, run.start.network.pad?);
+    let mirrored = if flip { "mirrored" } else { "not mirrored" };
+    Some(match pad {
+        0 => mirrored.to_owned(),
+        pad => format!("{mirrored}, shifted by up to {}", crate::text::plural(pad, "pixel")),
+    })
 }
 
 fn count(value: Option<u64>) -> Option<String> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use obprox::Method;
-use obprox_nn::train::{Penalty, Rule, Settings, StepDecay};
+use obprox::switch::{Switch, Unit};
+use obprox_nn::train::{Penalty, Schedule, Settings};
 use serde::Deserialize;
 
 /// The paper's experiments on networks.
@@ -76,18 +77,18 @@ impl Scale {
     /// The settings of a run.
     pub fn settings(&self, method: Method, data: &DataSet) -> Settings {
         let switch = match method {
-            Method::ObproxSg => Rule::Epochs { prox: self.cycle[0], orthant: Some(self.cycle[1]) },
-            _ => Rule::Epochs { prox: self.switch, orthant: None },
+            Method::ObproxSg => Switch::Fixed { prox: self.cycle[0], orthant: Some(self.cycle[1]), unit: Unit::Epochs },
+            _ => Switch::Fixed { prox: self.switch, orthant: None, unit: Unit::Epochs },
         };
         Settings {
             penalty: Penalty::new(self.lambda),
             epochs: self.epochs,
             batch: self.batch,
             step: self.step,
-            decay: StepDecay { factor: self.decay, every: self.decay_every },
+            schedule: Schedule::Steps { factor: self.decay, every: self.decay_every },
             switch,
             gamma: data.gamma,
-            eval_every: self.eval_every,
+            eval_every: Some(self.eval_every),
             ..Settings::paper(method)
         }
     }

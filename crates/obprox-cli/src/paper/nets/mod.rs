@@ -183,11 +183,16 @@ impl Nets {
         let architecture = Architecture::new(cell.kind).with_width(scale.width)?.with_classes(images.classes.len())?;
         let device = device().autodiff();
         let net = Net::new(architecture, &initial_weights(architecture, settings.seed)?, &device)?;
-        let origin =
-            Origin { data: path.display().to_string(), test: None, start: None, threads: rayon::current_num_threads() };
+        let origin = Origin {
+            data: path.display().to_string(),
+            test: None,
+            start: None,
+            threads: rayon::current_num_threads(),
+            classes: images.classes.clone(),
+        };
         let state = self.out.join("state").join(cell.name());
         let mut bar = Bar::new(&cell.name(), self.quiet);
-        let mut log = Log::new(cell.log(&self.out), origin);
+        let mut log = Log::new(Some(cell.log(&self.out)), origin);
         let run = Run::new(net, images, preprocessing, settings, &device).observe(&mut bar).observe(&mut log);
         let trained = run.checkpoint(&state, true).train()?;
         log.finish()?;

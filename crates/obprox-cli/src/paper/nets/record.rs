@@ -23,6 +23,7 @@ pub struct Figures {
     pub objective: Option<f64>,
     pub f: Option<f64>,
     pub density: f64,
+    #[serde(alias = "score")]
     pub accuracy: Option<f64>,
     pub seconds: f64,
 }
