@@ -15,6 +15,9 @@ use crate::fit::put;
 use crate::path::dense;
 use crate::problem::loss_kind;
 
+/// Features, and their values.
+type Nonzeros<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+
 /// A linear model.
 #[pyclass(frozen, module = "obprox._core")]
 pub struct Model {
@@ -144,7 +147,7 @@ impl Model {
 
     /// The nonzeros of each row of x: their features and their values.
     #[getter]
-    fn nonzeros<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>)> {
+    fn nonzeros<'py>(&self, py: Python<'py>) -> Vec<Nonzeros<'py>> {
         let block = |block: &Block| (block.indices.clone().into_pyarray(py), block.values.clone().into_pyarray(py));
         self.inner.blocks.iter().map(block).collect()
     }

@@ -196,6 +196,8 @@ pub struct Fit {
     pub trace: Vec<EpochRecord>,
     /// Epochs completed.
     pub epochs: u64,
+    /// Those of them that a checkpoint had when the run was resumed.
+    pub resumed_epochs: u64,
     /// Steps taken.
     pub iterations: u64,
     /// Training time, without evaluation.
@@ -357,6 +359,7 @@ impl<'a> Run<'a> {
         let _lock = self.checkpoint.as_deref().map(lock_directory).transpose()?;
         let mut state = self.open_checkpoint(solver.as_mut())?;
         state.seconds += prepared;
+        let resumed_epochs = state.epoch;
         // What a run that diverges before its first evaluation falls back on, where it does not begin at zero.
         let began_elsewhere = self.start.is_some() || solver.standing().iterations > 0;
         let origin = began_elsewhere.then(|| solver.point());
@@ -478,6 +481,7 @@ impl<'a> Run<'a> {
             status,
             certificate,
             epochs: state.epoch,
+            resumed_epochs,
             iterations: solver.standing().iterations,
             seconds: state.seconds,
             trace: state.trace,

@@ -63,6 +63,7 @@ impl Done {
             certificate: self.certificate,
             trace: self.trace,
             epochs: self.epochs,
+            resumed_epochs: self.epochs,
             iterations: self.iterations,
             seconds: self.seconds,
         }

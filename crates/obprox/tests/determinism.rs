@@ -12,7 +12,7 @@ use obprox::loss::LossKind;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Switch, Unit};
-use obprox::{Error, Fit, Lambda, Method, Problem, Run, Settings, Status, Terms, certify};
+use obprox::{Control, Error, Fit, Lambda, Method, Observer, Problem, Progress, Run, Settings, Status, Terms, certify};
 
 /// Every method, and the variants that keep a state of their own.
 fn variants() -> Vec<(&'static str, Settings)> {
@@ -126,6 +126,68 @@ fn a_stopped_run_resumes_to_the_same_bits() {
                 assert!(identity(&resumed) == whole, "{name}, {loss:?}, stopped at {epoch}, {step}");
             }
         }
+    }
+}
+
+/// Stops at the so-many-th thing that a solver tells.
+struct StopAfter(usize);
+
+impl Observer for StopAfter {
+    fn step(&mut self, _: &Progress) -> Control {
+        self.0 = self.0.saturating_sub(1);
+        if self.0 == 0 { Control::Stop } else { Control::Continue }
+    }
+}
+
+/// Problems that `auto` solves in its different ways: few features, many, classes, a start from a sample of the rows, and
+/// from smoother losses.
+fn ways_of_auto() -> Vec<(&'static str, Problem)> {
+    let far = |problem: &Problem| {
+        let targets = (0..problem.n_rows()).map(|row| 1e5 * (row as f64).sin()).collect();
+        let data = obprox::data::Dataset::new(problem.matrix().clone(), targets);
+        let terms = Terms { lambda: Lambda::OfMax(0.05), ..Terms::default() };
+        Problem::new(data, LossKind::Huber(1.0).build(1), &terms).unwrap()
+    };
+    let tall = Synth { rows: 9000, cols: 12, per_row: 6.0, support: 5, noise: 0.3, seed: 3, ..Synth::default() };
+    let terms = Terms { lambda: Lambda::OfMax(0.05), ..Terms::default() };
+    let tall = Problem::new(tall.generate().unwrap().dataset, LossKind::Logistic.build(2), &terms).unwrap();
+    let few = small(LossKind::Logistic);
+    vec![
+        ("smoother losses", far(&few)),
+        ("few features", few),
+        ("many features", large(obprox::data::Task::Classification)),
+        ("classes", small(LossKind::Softmax)),
+        ("many features and classes", large(obprox::data::Task::Classes(3))),
+        ("a sample", tall),
+    ]
+}
+
+#[test]
+fn auto_resumes_to_the_same_bits_and_a_finished_run_is_finished() {
+    for (name, problem) in ways_of_auto() {
+        let settings = Settings { tolerance: 1e-11, ..Settings::default() };
+        let whole = run(&problem, &settings);
+        assert!(whole.epochs > 1, "{name}: {:?}", whole.status);
+        let mut broken_off = 0;
+        for stop in 1..=12 {
+            let directory = tempfile::tempdir().unwrap();
+            let run = |resume| Run::new(&problem, settings.clone()).checkpoint(directory.path(), resume);
+            let mut watch = StopAfter(stop);
+            let first = Run::new(&problem, settings.clone())
+                .checkpoint(directory.path(), false)
+                .observe(&mut watch)
+                .fit()
+                .unwrap();
+            broken_off += usize::from(first.status == Status::Stopped);
+            let on = run(true).fit().unwrap();
+            assert!(identity(&on) == identity(&whole), "{name}, stopped after {stop}");
+            let kept = fs::read(file(directory.path())).unwrap();
+            let again = run(true).fit().unwrap();
+            assert!(identity(&again) == identity(&whole), "{name}: nothing is left to do");
+            assert_eq!(again.resumed_epochs, again.epochs, "{name}");
+            assert_eq!(fs::read(file(directory.path())).unwrap(), kept, "{name}: the checkpoint stays as it is");
+        }
+        assert!(broken_off > 0, "{name}");
     }
 }
 

@@ -44,6 +44,9 @@ pub fn fit(outcome: &Outcome) -> String {
     page += &figures(problem, fit, outcome.search);
     page += &curves(fit);
     page += &format!("\n{}\n", in_words(fit, settings));
+    if fit.epochs > 0 && fit.resumed_epochs == fit.epochs {
+        page += "the run had ended before: nothing was left to do\n";
+    }
     if let Some(hint) = hint(problem, fit) {
         page += &format!("{hint}\n");
     }
