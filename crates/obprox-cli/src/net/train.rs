@@ -17,6 +17,7 @@ use super::show::{self as page, Outcome};
 use crate::destination::{check_directory, check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{ReportFlags, positive, start_threads};
+use crate::losses::Losses;
 use crate::show;
 use crate::watch::interrupt;
 
@@ -125,7 +126,7 @@ impl Train {
         let trained = run.train()?;
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let mut written = Vec::new();
+        let (mut written, mut losses) = (Vec::new(), Losses::default());
         if let Some(path) = &self.out {
             let labels = data.classes.clone();
             let training = Training { preprocessing: Some(preprocessing.clone()), labels };
@@ -135,7 +136,7 @@ impl Train {
         if let Some(log) = log {
             let runs = log.finish()?;
             written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
-            written.extend(self.report.write(&Report::new(runs))?);
+            written.extend(self.report.write(&Report::new(runs), &mut losses));
         }
         written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
         if trained.status == Status::Stopped {
@@ -153,7 +154,7 @@ impl Train {
                 written: &written,
             }))?;
         }
-        match trained.status {
+        losses.end(match trained.status {
             Status::Diverged => {
                 Err(Failure::other("the run diverged: a loss or a weight was no longer finite; try a smaller --step"))
             }
@@ -163,7 +164,7 @@ impl Train {
                 Err(Failure::other(format!("the density asked for was not reached: {why}")))
             }
             _ => Ok(()),
-        }
+        })
     }
 
     /// The network and the weights it begins with.

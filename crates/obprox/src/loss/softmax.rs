@@ -87,12 +87,12 @@ impl Loss for Softmax {
         let mut sum = 0.0;
         for (class, &u) in dual.iter().enumerate() {
             let p = if class == target as usize { u + 1.0 } else { u };
-            if p < -1e-12 {
+            if p < -1e-15 {
                 return Some(f64::INFINITY);
             }
             value += entropy(p.max(0.0));
             sum += p;
         }
-        Some(if (sum - 1.0).abs() <= 1e-9 { value } else { f64::INFINITY })
+        Some(if (sum - 1.0).abs() <= 1e-12 { value } else { f64::INFINITY })
     }
 }
