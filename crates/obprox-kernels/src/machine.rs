@@ -1,0 +1,24 @@
+//! The vector instructions of the machine at hand, found out by `pulp`.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Runs work compiled for the widest registers.
+pub fn dispatch<W: WithSimd>(work: W) -> W::Output {
+    Arch::new().dispatch(work)
+}
+
+/// Floats in a register.
+pub fn vector() -> usize {
+    struct Width;
+
+    impl WithSimd for Width {
+        type Output = usize;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            S::F32_LANES
+        }
+    }
+
+    dispatch(Width)
+}
