@@ -1,6 +1,6 @@
 //! What a layer takes: forward, gradient of the input, gradient of the weights, with all weights and with few.
 //!
-//! `cargo run --release -p obprox-kernels --example layers -- [ROUNDS [DENSITY]]`
+//! `cargo run --release -p obprox-kernels --example layers -- [ROUNDS [DENSITY [LAYER]]]`
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 use std::time::Instant;
@@ -38,12 +38,16 @@ fn table() {
     println!("batches of 128, density {density}, {} threads; GFLOP/s of all weights", rayon::current_num_threads());
     println!("| layer | forward | input gradient | weight gradient | sparse, ms: forward | input | weight |");
     println!("|---|---|---|---|---|---|---|");
-    for [inputs, outputs, side, kernel, stride, groups] in LAYERS {
+    let only = |at: usize| words.get(2).is_none_or(|word| word.parse() == Ok(at));
+    let layers = LAYERS.into_iter().enumerate().filter(|(at, _)| only(*at));
+    for (_, [inputs, outputs, side, kernel, stride, groups]) in layers {
         let input = Planes::new([128, inputs, side, side]);
         let conv = Conv { input, outputs, kernel, stride, padding: kernel / 2, groups };
         let some = |count: usize| (0..count).map(|at| ((at * 7919) % 255) as f32 / 255.0 - 0.5).collect::<Vec<_>>();
-        let (x, dy) = (some(input.floats()), some(conv.output().floats()));
+        let (x, dy) = (some(input.floats() + 16), some(conv.output().floats() + 16));
         let (mut y, mut dx, mut dw) = (some(dy.len()), some(x.len()), some(conv.weights()));
+        let (x, dy) = (aligned(&x), aligned(&dy));
+        let (y, dx) = (aligned_mut(&mut y), aligned_mut(&mut dx));
         let dense = some(conv.weights());
         let kept = |at: usize| ((at.wrapping_mul(2654435761)) % 1000) as f64 / 1000.0 < density;
         let sparse: Vec<f32> = dense.iter().enumerate().map(|(at, w)| if kept(at) { *w } else { 0.0 }).collect();
@@ -51,9 +55,9 @@ fn table() {
         for _ in 0..rounds {
             for (kernel, weights, at) in [(Kernel::Dense, &dense, 0), (Kernel::Sparse, &sparse, 3)] {
                 let times = [
-                    seconds(|| forward(&conv, kernel, &x, weights, &mut y, None)),
-                    seconds(|| input_gradient(&conv, kernel, weights, &dy, &mut dx)),
-                    seconds(|| weight_gradient(&conv, kernel, &x, weights, &dy, &mut dw)),
+                    seconds(|| forward(&conv, kernel, x, weights, y, None)),
+                    seconds(|| input_gradient(&conv, kernel, weights, dy, dx)),
+                    seconds(|| weight_gradient(&conv, kernel, x, weights, dy, &mut dw)),
                 ];
                 best[at..at + 3].iter_mut().zip(times).for_each(|(best, time)| *best = time.min(*best));
             }
@@ -80,4 +84,15 @@ fn seconds(work: impl FnOnce()) -> f64 {
         (Some(before), Some(after)) => after - before,
         _ => begun.elapsed().as_secs_f64(),
     }
+}
+
+/// All but sixteen floats, from the beginning of a cache line on.
+fn aligned(values: &[f32]) -> &[f32] {
+    let skip = values.as_ptr().align_offset(64);
+    &values[skip..][..values.len() - 16]
+}
+
+fn aligned_mut(values: &mut [f32]) -> &mut [f32] {
+    let (skip, len) = (values.as_ptr().align_offset(64), values.len() - 16);
+    &mut values[skip..][..len]
 }

@@ -25,11 +25,12 @@ const NEAREST: usize = 16 << 10;
 /// Bytes of the input that stay near while the lists of all outputs pass by.
 const NEAR: usize = 512 << 10;
 /// Bytes of sums that stay near from one block of pixels to the next.
-const SUMS: usize = 1 << 20;
-/// Bytes of the output's gradient that stay near while the input passes by.
-const OUTPUT: usize = 384 << 10;
+const SUMS: usize = 256 << 10;
+/// Bytes of the output's gradient that stay near while the input passes by, and the most outputs worked on together.
+const OUTPUT: usize = 192 << 10;
+const MOST: usize = 36;
 /// Pixels that are worth reading and writing the sums for.
-const PIXELS: usize = 64;
+const PIXELS: usize = 32;
 
 /// The gradient of the weights. `Kernel::Sparse` leaves those that are zero out: their gradient is given as zero.
 pub fn weight_gradient(conv: &Conv, kernel: Kernel, x: &[f32], weights: &[f32], dy: &[f32], out: &mut [f32]) {
@@ -44,7 +45,7 @@ pub fn weight_gradient(conv: &Conv, kernel: Kernel, x: &[f32], weights: &[f32], 
     if kernel == Kernel::Dense && conv.groups == 1 {
         let channels = if conv.kernel == 3 { 1 } else { TAPS.div_ceil(conv.taps()) };
         let blocks = sums.blocks(channels, NEAREST);
-        let outputs = share(conv.outputs, sums.outputs(&blocks, each));
+        let outputs = share(conv.outputs, sums.outputs(&blocks));
         let parts = out.par_chunks_mut(outputs * each).enumerate();
         parts.for_each(|(number, out)| {
             dispatch(All { sums: &sums, blocks: &blocks, conv, first: number * outputs, out });
@@ -107,7 +108,8 @@ impl<'a> Sums<'a> {
         let row = (channels * stencil.from.row * size_of::<f32>()).max(1);
         let least = PIXELS.div_ceil(stencil.columns);
         // The rows that a kernel sees above and below its own come on top.
-        let rows = (bytes / row).saturating_sub(2).max(least);
+        let around = usize::from(stencil.taps.len() > 1) * 2;
+        let rows = (bytes / row).saturating_sub(around).max(least);
         if rows < stencil.rows {
             let of =
                 |group| move |first| Block { groups: group..group + 1, rows: first..(first + rows).min(stencil.rows) };
@@ -119,13 +121,10 @@ impl<'a> Sums<'a> {
     }
 
     /// Outputs that are worked on together: as many as stay near.
-    fn outputs(&self, blocks: &[Block], each: usize) -> usize {
+    fn outputs(&self, blocks: &[Block]) -> usize {
         let floats = |block: &Block| block.groups.len() * block.rows.len() * self.stencil.to.row;
         let most = OUTPUT / (blocks.iter().map(floats).max().unwrap_or(1) * size_of::<f32>());
-        let kept = SUMS / (each * LANES * size_of::<f32>());
-        // The sums of a single block need not be kept.
-        let most = if blocks.len() > 1 { most.min(kept) } else { most };
-        most.next_multiple_of(OUTPUTS).max(OUTPUTS)
+        most.min(MOST).next_multiple_of(OUTPUTS).max(OUTPUTS)
     }
 
     /// Adds the products over the pixels of a block to the sums of `O` outputs and `R` runs of `C` taps each.
@@ -226,44 +225,51 @@ impl WithSimd for All<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let mut kept = if self.blocks.len() > 1 { vec![0.0; self.out.len() * LANES] } else { Vec::new() };
-        for block in self.blocks {
-            match self.conv.kernel {
-                3 => self.kernels(simd, block, &mut kept),
-                _ => self.taps(simd, block, &mut kept),
-            }
+        let each = self.conv.weights_of_output();
+        if let [block] = self.blocks {
+            // The sums of a single block need not be kept.
+            return self.weights(simd, block, 0..each, &mut []);
         }
-        if !kept.is_empty() {
-            add_lanes(&kept, self.out);
+        let outputs = self.out.len() / each;
+        let unit = if self.conv.kernel == 3 { self.conv.taps() } else { TAPS };
+        let some = (SUMS / (outputs * LANES * size_of::<f32>()) / unit * unit).clamp(unit, each.next_multiple_of(unit));
+        let mut kept = vec![0.0; outputs * some * LANES];
+        for first in (0..each).step_by(some) {
+            let weights = first..(first + some).min(each);
+            let kept = &mut kept[..outputs * weights.len() * LANES];
+            kept.fill(0.0);
+            for block in self.blocks {
+                self.weights(simd, block, weights.clone(), kept);
+            }
+            for (out, kept) in self.out.chunks_exact_mut(each).zip(kept.chunks_exact(weights.len() * LANES)) {
+                add_lanes(kept, &mut out[weights.clone()]);
+            }
         }
     }
 }
 
 impl All<'_> {
-    /// Kernels of three by three: the nine sums of a channel at once.
+    /// Some of the weights of each output, whole kernels where they are three by three.
     #[inline(always)]
-    fn kernels<S: Simd>(&mut self, simd: S, block: &Block, kept: &mut [f32]) {
+    fn weights<S: Simd>(&mut self, simd: S, block: &Block, weights: Range<usize>, kept: &mut [f32]) {
         let Stencil { taps, from, .. } = self.sums.stencil;
-        for channel in 0..self.conv.input.channels {
-            let offsets = [0, 3, 6].map(|tap| channel * from.plane + taps[tap].offset);
-            self.outputs::<S, 3, 3>(simd, block, channel * 9, offsets, kept);
+        if self.conv.kernel == 3 {
+            // The nine sums of a channel at once.
+            for first in weights.clone().step_by(9) {
+                let offsets = [0, 3, 6].map(|tap| first / 9 * from.plane + taps[tap].offset);
+                self.outputs::<S, 3, 3>(simd, block, first, &weights, offsets, kept);
+            }
+            return;
         }
-    }
-
-    /// Any kernels: tap by tap, several at once.
-    #[inline(always)]
-    fn taps<S: Simd>(&mut self, simd: S, block: &Block, kept: &mut [f32]) {
-        let Stencil { taps, from, .. } = self.sums.stencil;
         let offset = |at: usize| at / taps.len() * from.plane + taps[at % taps.len()].offset;
-        let each = self.conv.weights_of_output();
-        let whole = each / TAPS * TAPS;
-        for first in (0..whole).step_by(TAPS) {
+        let whole = weights.start + weights.len() / TAPS * TAPS;
+        for first in (weights.start..whole).step_by(TAPS) {
             let mut offsets = [0; TAPS];
             offsets.iter_mut().enumerate().for_each(|(number, at)| *at = offset(first + number));
-            self.outputs::<S, TAPS, 1>(simd, block, first, offsets, kept);
+            self.outputs::<S, TAPS, 1>(simd, block, first, &weights, offsets, kept);
         }
-        for at in whole..each {
-            self.outputs::<S, 1, 1>(simd, block, at, [offset(at)], kept);
+        for at in whole..weights.end {
+            self.outputs::<S, 1, 1>(simd, block, at, &weights, [offset(at)], kept);
         }
     }
 
@@ -274,6 +280,7 @@ impl All<'_> {
         simd: S,
         block: &Block,
         place: usize,
+        weights: &Range<usize>,
         offsets: [usize; R],
         kept: &mut [f32],
     ) {
@@ -283,9 +290,9 @@ impl All<'_> {
         let mut at = 0;
         while at < count {
             at += match most.min(count - at) {
-                OUTPUTS => self.some::<S, OUTPUTS, R, C>(simd, block, at, place, offsets, kept),
-                2 => self.some::<S, 2, R, C>(simd, block, at, place, offsets, kept),
-                _ => self.some::<S, 1, R, C>(simd, block, at, place, offsets, kept),
+                OUTPUTS => self.some::<S, OUTPUTS, R, C>(simd, block, at, place, weights, offsets, kept),
+                2 => self.some::<S, 2, R, C>(simd, block, at, place, weights, offsets, kept),
+                _ => self.some::<S, 1, R, C>(simd, block, at, place, weights, offsets, kept),
             };
         }
     }
@@ -298,14 +305,15 @@ impl All<'_> {
         block: &Block,
         at: usize,
         place: usize,
+        weights: &Range<usize>,
         offsets: [usize; R],
         kept: &mut [f32],
     ) -> usize {
         let each = self.conv.weights_of_output();
         let output = self.first + at;
         if !kept.is_empty() {
-            let kept = &mut kept[(at * each + place) * LANES..];
-            self.sums.add_to::<S, O, R, C>(simd, block, output, offsets, kept, each);
+            let kept = &mut kept[(at * weights.len() + place - weights.start) * LANES..];
+            self.sums.add_to::<S, O, R, C>(simd, block, output, offsets, kept, weights.len());
             return O;
         }
         let mut lanes = [[0.0; LANES]; OUTPUTS * 9];

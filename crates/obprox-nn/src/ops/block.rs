@@ -8,7 +8,7 @@ use obprox_kernels::{Affine, Gate, Moments, Planes};
 
 use super::extension::Told;
 use super::layer::Layer;
-use super::memory::{Cpu, into_values, leave, leave_tensor, take, tensor, values};
+use super::memory::{Cpu, Memory, tensor, values};
 
 /// What is done after the convolution.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Block {
         let (convolved, y) = if there(&weight) {
             let of_batch = matches!(normalisation.statistics, Statistics::OfBatch(_));
             moments = of_batch.then(|| Moments::new(&planes));
-            let mut y = take(planes.floats());
+            let mut y = Memory::take(planes.floats());
             layer.forward(values(&x), values(&weight), &mut y, moments.as_mut());
             (Some((x, weight)), framed(y, &planes))
         } else {
@@ -74,51 +74,41 @@ impl Block {
         };
         let affine = Affine::new(&statistics, values(&gamma), values(&beta), normalisation.epsilon);
         let rectify = normalisation.rectify;
-        let mut out = take(planes.floats());
+        let mut out = Memory::take(planes.floats());
         let more = with.then(|| values(&residual));
         kernels::normalise(&planes, values(&y), &affine, more, rectify, &mut out);
         let out = framed(out, &planes);
         let z = (with && rectify).then(|| out.clone());
-        leave_tensor(residual);
         (Self { layer, convolved, y, affine, rectify, residual: with, z }, out)
     }
 
     /// The gradients of x, weight, γ, β and residual that are wanted.
-    pub fn backward(self, dy: Cpu, wanted: [bool; 5]) -> [Option<Cpu>; 5] {
+    pub fn backward(self, mut dy: Cpu, wanted: [bool; 5]) -> [Option<Cpu>; 5] {
         let planes = planes(&self.layer, self.convolved.is_some());
-        let mut dy = into_values(dy);
         // A residual's gradient is what came through the rectifier, so it needs a place of its own.
-        let mut dx = self.residual.then(|| take(planes.floats()));
+        let mut dx = self.residual.then(|| Memory::take(planes.floats()));
         let gate = match (&self.z, self.rectify) {
             (Some(z), _) => Gate::Output(values(z)),
             (None, true) => Gate::Normalised,
             (None, false) => Gate::Open,
         };
-        let affine = &self.affine;
-        let [gamma, beta] =
-            kernels::normalise_gradient(&planes, values(&self.y), affine, gate, &mut dy, dx.as_deref_mut());
+        let (y, through) = (values(&self.y), dy.storage_mut::<f32>());
+        let [gamma, beta] = kernels::normalise_gradient(&planes, y, &self.affine, gate, through, dx.as_deref_mut());
         let (dx, residual) = match dx {
-            Some(dx) => (dx, Some(framed(dy, &planes))),
+            Some(dx) => (framed(dx, &planes), Some(dy)),
             None => (dy, None),
         };
-        leave_tensor(self.y);
-        self.z.map(leave_tensor);
+        // What is no longer needed is there for what comes.
+        drop((self.y, self.z));
         let channels = [planes.channels];
         let (gamma, beta) = (Some(tensor(gamma, &channels)), Some(tensor(beta, &channels)));
         let Some((x, weight)) = self.convolved else {
-            return [Some(framed(dx, &planes)), None, gamma, beta, residual];
+            return [Some(dx), None, gamma, beta, residual];
         };
-        let dw = wanted[1].then(|| self.layer.weight_gradient(&x, &weight, &dx));
-        leave_tensor(x);
-        let through = wanted[0].then(|| self.layer.input_gradient(&weight, &dx));
-        leave(dx);
+        let dw = wanted[1].then(|| self.layer.weight_gradient(&x, &weight, values(&dx)));
+        drop(x);
+        let through = wanted[0].then(|| self.layer.input_gradient(&weight, values(&dx)));
         [through, dw, gamma, beta, residual]
-    }
-
-    /// Leaves its memory to others, where no gradient will be asked for.
-    pub fn leave(self) {
-        leave_tensor(self.y);
-        self.convolved.map(|(x, _)| leave_tensor(x));
     }
 }
 
@@ -127,8 +117,8 @@ fn planes(layer: &Layer, convolved: bool) -> Planes {
     if convolved { layer.conv.output() } else { layer.conv.input }
 }
 
-fn framed(values: Vec<f32>, planes: &Planes) -> Cpu {
-    tensor(values, &[planes.groups(), planes.group_floats()])
+fn framed(values: Memory, planes: &Planes) -> Cpu {
+    values.tensor(&[planes.groups(), planes.group_floats()])
 }
 
 /// A tensor without values, which stands for none.

@@ -9,11 +9,11 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Flex, backend_extension};
 use obprox_kernels as kernels;
-use obprox_kernels::{Conv, Planes};
+use obprox_kernels::Planes;
 
 use super::block::{Block, Normalisation};
 use super::layer::Layer;
-use super::memory::{Cpu, leave_tensor, take, tensor, values};
+use super::memory::{Cpu, Memory, tensor, values};
 
 /// Mean and variance of each channel of a batch, told by the operation that takes them.
 pub type Told = Arc<Mutex<Vec<(f64, f64)>>>;
@@ -56,9 +56,9 @@ fn framed(planes: &Planes) -> [usize; 2] {
 
 /// Framed values of this shape, to be written by `work`.
 fn make(planes: &Planes, work: impl FnOnce(&mut [f32])) -> Cpu {
-    let mut out = take(planes.floats());
+    let mut out = Memory::take(planes.floats());
     work(&mut out);
-    tensor(out, &framed(planes))
+    out.tensor(&framed(planes))
 }
 
 impl TrainingOps for Flex {
@@ -69,18 +69,15 @@ impl TrainingOps for Flex {
 
     fn unframe(framed: Cpu, planes: Planes) -> Cpu {
         let framed = framed.to_contiguous();
-        let mut out = take(planes.images * planes.channels * planes.pixels());
+        let mut out = Memory::take(planes.images * planes.channels * planes.pixels());
         planes.scatter(values(&framed), &mut out);
-        leave_tensor(framed);
-        tensor(out, &[planes.images, planes.channels, planes.height, planes.width])
+        out.tensor(&[planes.images, planes.channels, planes.height, planes.width])
     }
 
     fn convolve(x: Cpu, weight: Cpu, layer: Layer) -> Cpu {
         let (x, weight) = (x.to_contiguous(), weight.to_contiguous());
         let layer = layer.counted(values(&weight));
-        let out = make(&layer.conv.output(), |out| layer.forward(values(&x), values(&weight), out, None));
-        leave_tensor(x);
-        out
+        make(&layer.conv.output(), |out| layer.forward(values(&x), values(&weight), out, None))
     }
 
     fn block(
@@ -92,23 +89,17 @@ impl TrainingOps for Flex {
         layer: Layer,
         normalisation: Normalisation,
     ) -> Cpu {
-        let (block, out) = Block::forward([x, weight, gamma, beta, residual], layer, &normalisation);
-        block.leave();
-        out
+        Block::forward([x, weight, gamma, beta, residual], layer, &normalisation).1
     }
 
     fn largest(x: Cpu, planes: Planes, size: usize) -> Cpu {
         let x = x.to_contiguous();
-        let out = make(&kernels::pooled(&planes, size), |out| kernels::max_pool(&planes, size, values(&x), out));
-        leave_tensor(x);
-        out
+        make(&kernels::pooled(&planes, size), |out| kernels::max_pool(&planes, size, values(&x), out))
     }
 
     fn means(x: Cpu, planes: Planes) -> Cpu {
         let x = x.to_contiguous();
-        let out = tensor(kernels::channel_means(&planes, values(&x)), &[planes.images, planes.channels]);
-        leave_tensor(x);
-        out
+        tensor(kernels::channel_means(&planes, values(&x)), &[planes.images, planes.channels])
     }
 }
 
@@ -172,8 +163,6 @@ impl<C: CheckpointStrategy> TrainingOps for Autodiff<Flex, C> {
                 if let Some(node) = x_node {
                     grads.register::<Flex>(node.id, layer.input_gradient(&weight, values(&dy)));
                 }
-                leave_tensor(dy);
-                leave_tensor(x);
             }
         }
 
@@ -223,10 +212,7 @@ impl<C: CheckpointStrategy> TrainingOps for Autodiff<Flex, C> {
         let (block, out) = Block::forward(parts, layer, &normalisation);
         match WholeBlock.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => prepared.finish(block, out),
-            OpsKind::UnTracked(prepared) => {
-                block.leave();
-                prepared.finish(out)
-            }
+            OpsKind::UnTracked(prepared) => prepared.finish(out),
         }
     }
 
@@ -246,7 +232,6 @@ impl<C: CheckpointStrategy> TrainingOps for Autodiff<Flex, C> {
                     });
                     grads.register::<Flex>(node.id, dx);
                 }
-                [x, y, dy].map(leave_tensor);
             }
         }
 

@@ -5,7 +5,7 @@ use obprox_kernels::{Conv, Moments};
 
 use super::Zeros;
 use super::choice::{self, Part};
-use super::memory::{Cpu, take, tensor, values};
+use super::memory::{Cpu, Memory, values};
 
 /// Sizes, and what is known of the weights.
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +37,17 @@ impl Layer {
     /// The gradient of the input.
     pub fn input_gradient(&self, weight: &Cpu, dy: &[f32]) -> Cpu {
         let input = self.conv.input;
-        let mut dx = take(input.floats());
+        let mut dx = Memory::take(input.floats());
         choice::run(&self.conv, Part::InputGradient, self.nonzero, |kernel| {
             kernels::input_gradient(&self.conv, kernel, values(weight), dy, &mut dx);
         });
-        tensor(dx, &[input.groups(), input.group_floats()])
+        dx.tensor(&[input.groups(), input.group_floats()])
     }
 
     /// The gradient of the weights: 0 for zeros that are held, whichever kernel runs.
     pub fn weight_gradient(&self, x: &Cpu, weight: &Cpu, dy: &[f32]) -> Cpu {
         let held = self.zeros == Zeros::Held;
-        let mut dw = take(self.conv.weights());
+        let mut dw = Memory::take(self.conv.weights());
         let nonzero = if held { self.nonzero } else { self.conv.weights() };
         choice::run(&self.conv, Part::WeightGradient, nonzero, |kernel| {
             kernels::weight_gradient(&self.conv, kernel, values(x), values(weight), dy, &mut dw);
@@ -56,6 +56,6 @@ impl Layer {
             let zeros = dw.iter_mut().zip(values(weight)).filter(|(_, weight)| **weight == 0.0);
             zeros.for_each(|(gradient, _)| *gradient = 0.0);
         }
-        tensor(dw, weight.layout().shape())
+        dw.tensor(weight.layout().shape())
     }
 }
