@@ -104,3 +104,24 @@ fn results_do_not_depend_on_the_number_of_threads() {
         assert_eq!(of(1, kernel), of(3, kernel));
     }
 }
+
+/// Layers so wide that their sums are kept part by part, and planes so large that they are gone through part by part.
+#[test]
+fn wide_layers_are_the_naive_ones() {
+    for (channels, outputs, side, kernel) in [(70, 37, 6, 3), (330, 17, 5, 1), (3, 9, 21, 3), (2, 3, 33, 1)] {
+        let input = Planes::new([18, channels, side, side]);
+        let conv = Conv { input, outputs, kernel, stride: 1, padding: kernel / 2, groups: 1 };
+        let x = numbers(18 * channels * input.pixels(), 5, 3);
+        let weights = numbers(conv.weights(), 6, 2);
+        let dy = numbers(18 * outputs * conv.output().pixels(), 7, 3);
+        let naive = Naive::run(&conv, &x, &weights, &dy);
+        let dense = run(&conv, Kernel::Dense, &x, &weights, &dy);
+        assert_close(&dense.y, &naive.y, "output");
+        assert_close(&dense.dx, &naive.dx, "gradient of the input");
+        assert_close(&dense.dw, &naive.dw, "gradient of the weights");
+        let sparse = run(&conv, Kernel::Sparse, &x, &weights, &dy);
+        assert_eq!((bits(&dense.y), bits(&dense.dx)), (bits(&sparse.y), bits(&sparse.dx)));
+        let held: Vec<f32> = dense.dw.iter().zip(&weights).map(|(dw, w)| if *w == 0.0 { 0.0 } else { *dw }).collect();
+        assert_eq!(bits(&held), bits(&sparse.dw));
+    }
+}
