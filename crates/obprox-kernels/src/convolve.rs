@@ -113,7 +113,7 @@ impl Pass {
                 jobs.push(Job { pass: self, from, source, result, first: number * share, to, moments });
             }
         }
-        jobs.into_par_iter().for_each(|job| dispatch(job));
+        jobs.into_par_iter().for_each(dispatch);
     }
 }
 

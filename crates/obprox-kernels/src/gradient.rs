@@ -3,6 +3,7 @@
 //! A few weights' sums stay in registers, sixteen images side by side, while some pixels pass by; the sixteen are added
 //! up at the end. Weights that are not asked for are not computed. A block of pixels is small enough to stay near while
 //! all weights pass by. With all weights or with a list, each sum is made in the same order: groups, rows, columns.
+#![allow(clippy::needless_range_loop, reason = "sums are walked together with the pixels and outputs they belong to")]
 
 use std::ops::Range;
 
@@ -299,6 +300,7 @@ impl All<'_> {
 
     /// The same taps of some outputs; tells how many.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "where in memory, which weights, which pixels")]
     fn some<S: Simd, const O: usize, const R: usize, const C: usize>(
         &mut self,
         simd: S,

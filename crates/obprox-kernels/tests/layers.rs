@@ -142,7 +142,7 @@ proptest! {
         let x = numbers(planes.images * planes.channels * planes.pixels(), seed, 3);
         let weigh = numbers(small.images * small.channels * small.pixels(), seed ^ 1, 3);
         let (mut y, mut expected_dx) = (Vec::new(), vec![0.0f32; x.len()]);
-        for out in 0..weigh.len() {
+        for (out, weigh) in weigh.iter().enumerate() {
             let (plane, row, column) = (out / small.pixels(), out % small.pixels() / small.width, out % small.width);
             let at = |number: usize| {
                 let (down, right) = (number / size, number % size);
@@ -150,7 +150,7 @@ proptest! {
             };
             let best = (0..size * size).rev().max_by(|a, b| x[at(*a)].total_cmp(&x[at(*b)])).unwrap();
             y.push(x[at(best)]);
-            expected_dx[at(best)] += weigh[out];
+            expected_dx[at(best)] += weigh;
         }
         let x_planes = framed(&planes, &x);
         let mut out = vec![f32::NAN; small.floats()];
