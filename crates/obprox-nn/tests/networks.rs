@@ -88,8 +88,11 @@ fn zeros_that_are_held_have_no_gradient_and_change_no_other() {
     for kind in Kind::ALL {
         let mut weights = net(kind, 4.0, &device).weights().unwrap();
         let names: Vec<String> = weights.names().map(str::to_string).collect();
-        for name in names.iter().filter(|name| weights.get(name).unwrap().shape().len() == 4) {
+        for name in &names {
             let tensor = weights.get(name).unwrap();
+            if tensor.shape().len() < 4 {
+                continue;
+            }
             let thin = tensor.data().iter().enumerate().map(|(at, value)| if at % 11 < 2 { *value } else { 0.0 });
             let thin = obprox_infer::Tensor::new(tensor.shape().to_vec(), thin.collect()).unwrap();
             weights.insert(name.clone(), thin);
