@@ -12,6 +12,7 @@ mod init;
 pub mod net;
 pub mod ops;
 pub mod optim;
+mod plan;
 pub mod train;
 
 pub use device::device;

@@ -14,7 +14,8 @@ use obprox::{Error, Result};
 use obprox_infer::graph::{Conv, Node, Op, Role};
 use obprox_infer::{Architecture, Weights};
 
-use crate::ops;
+use crate::ops::{self, Framed, Zeros};
+use crate::plan::{Task, Work, tasks};
 
 /// A network that can be trained.
 #[derive(Module, Debug)]
@@ -26,6 +27,11 @@ pub struct Net {
     architecture: Architecture,
     #[module(skip)]
     steps: Vec<Step>,
+    #[module(skip)]
+    tasks: Vec<Task>,
+    /// What is known of the zeros of each convolution.
+    #[module(skip)]
+    zeros: Vec<Zeros>,
 }
 
 /// A node of the graph, with the number of its layer among those of its kind.
@@ -35,8 +41,21 @@ struct Step {
     layer: usize,
     /// The values that no later step takes.
     done: Vec<usize>,
-    /// Whether the rectifier that follows is computed along with it, and that step has nothing left to do.
-    fused: bool,
+}
+
+/// A value on the way: images, or the numbers of each image.
+enum Value {
+    Framed(Framed),
+    Flat(Tensor<2>),
+}
+
+impl Value {
+    fn framed(self) -> Framed {
+        match self {
+            Self::Framed(framed) => framed,
+            Self::Flat(_) => unreachable!("images come before their means"),
+        }
+    }
 }
 
 /// A parameter that gradients train.
@@ -64,20 +83,17 @@ impl Net {
                 Op::Linear { .. } => push(&mut linears, part.linear()?),
                 Op::Input { .. } | Op::Relu | Op::Add | Op::MaxPool { .. } | Op::GlobalAveragePool => 0,
             };
-            steps.push(Step { node: node.clone(), layer, done: Vec::new(), fused: false });
+            steps.push(Step { node: node.clone(), layer, done: Vec::new() });
         }
         for value in 0..steps.len() {
             let takers: Vec<usize> = (0..steps.len()).filter(|&at| steps[at].node.inputs.contains(&value)).collect();
             if let Some(&last) = takers.last() {
                 steps[last].done.push(value);
             }
-            if let (Op::BatchNorm { .. }, [only]) = (steps[value].node.op, &takers[..]) {
-                let fused = steps[*only].node.op == Op::Relu;
-                steps[value].fused = fused;
-                steps[*only].fused = fused;
-            }
         }
-        Ok(Self { convs, norms, linears, architecture, steps })
+        let nodes: Vec<(&Node, usize)> = steps.iter().map(|step| (&step.node, step.layer)).collect();
+        let (tasks, zeros) = (tasks(&nodes), vec![Zeros::Free; convs.len()]);
+        Ok(Self { convs, norms, linears, architecture, steps, tasks, zeros })
     }
 
     /// What it is.
@@ -85,26 +101,26 @@ impl Net {
         self.architecture
     }
 
+    /// Says which parameters' zeros stay zeros in the steps to come, by name: their gradients are then not computed, and
+    /// given as zero.
+    pub fn hold_zeros(&mut self, held: impl Fn(&str) -> bool) {
+        for Step { node, layer, .. } in &self.steps {
+            if let Op::Conv(_) = node.op {
+                let held = held(&node.parameter(Role::Weight));
+                self.zeros[*layer] = if held { Zeros::Held } else { Zeros::Free };
+            }
+        }
+    }
+
     /// The scores of the classes, image by image.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
-        self.compute(images, ops::conv, ops::norm)
+        // Gradients by statistics of earlier batches are not what the kernels compute.
+        let frozen = images.device().is_autodiff() && self.norms.iter().any(|norm| !norm.training.is_enabled());
+        if frozen || !Framed::knows(&images) { self.forward_by_burn(images) } else { self.forward_framed(images) }
     }
 
     /// The same by Burn's own layers: the slow twin that [`forward`](Self::forward) is held to.
     pub fn forward_by_burn(&self, images: Tensor<4>) -> Tensor<2> {
-        let norm = |layer: &BatchNorm, x, rectify| {
-            let x = layer.forward(x);
-            if rectify { relu(x) } else { x }
-        };
-        self.compute(images, |layer, x| layer.forward(x), norm)
-    }
-
-    fn compute(
-        &self,
-        images: Tensor<4>,
-        conv: impl Fn(&Conv2d, Tensor<4>) -> Tensor<4>,
-        norm: impl Fn(&BatchNorm, Tensor<4>, bool) -> Tensor<4>,
-    ) -> Tensor<2> {
         let mut values: Vec<Option<Tensor<4>>> = vec![None; self.steps.len()];
         values[0] = Some(images);
         for (at, step) in self.steps.iter().enumerate().skip(1) {
@@ -116,9 +132,8 @@ impl Net {
             };
             let value = match step.node.op {
                 Op::Input { .. } => unreachable!("the image is the first node only"),
-                Op::Conv(_) => conv(&self.convs[step.layer], take(0)),
-                Op::BatchNorm { .. } => norm(&self.norms[step.layer], take(0), step.fused),
-                Op::Relu if step.fused => take(0),
+                Op::Conv(_) => self.convs[step.layer].forward(take(0)),
+                Op::BatchNorm { .. } => self.norms[step.layer].forward(take(0)),
                 Op::Relu => relu(take(0)),
                 Op::Add => take(0) + take(1),
                 Op::MaxPool { size } => max_pool2d(take(0), MaxPoolOptions::new([size; 2])),
@@ -136,6 +151,44 @@ impl Net {
         let scores = values.pop().flatten().expect("the last node is the scores");
         let [count, classes, ..] = scores.dims();
         scores.reshape([count, classes])
+    }
+
+    fn forward_framed(&self, images: Tensor<4>) -> Tensor<2> {
+        let mut values: Vec<Option<Value>> = (0..self.steps.len()).map(|_| None).collect();
+        values[0] = Some(Value::Framed(Framed::new(images)));
+        for task in &self.tasks {
+            let mut take = |input: usize| {
+                let number = task.inputs[input];
+                match &mut values[number] {
+                    value if task.done.contains(&number) => value.take(),
+                    Some(Value::Framed(framed)) => Some(Value::Framed(framed.clone())),
+                    Some(Value::Flat(flat)) => Some(Value::Flat(flat.clone())),
+                    None => None,
+                }
+                .expect("inputs come before the tasks that take them")
+            };
+            let value = match task.work {
+                Work::Block { conv, norm, rectify } => {
+                    let conv = conv.map(|conv| (&self.convs[conv], self.zeros[conv]));
+                    let residual = (task.inputs.len() > 1).then(|| take(1).framed());
+                    Value::Framed(ops::block(conv, &self.norms[norm], take(0).framed(), residual, rectify))
+                }
+                Work::Conv { conv } => Value::Framed(ops::conv(&self.convs[conv], take(0).framed(), self.zeros[conv])),
+                Work::Relu => Value::Framed(take(0).framed().rectified()),
+                Work::Add => Value::Framed(take(0).framed().plus(take(1).framed())),
+                Work::MaxPool { size } => Value::Framed(ops::max_pool(take(0).framed(), size)),
+                Work::Means => Value::Flat(ops::channel_means(take(0).framed())),
+                Work::Linear { linear } => match take(0) {
+                    Value::Flat(flat) => Value::Flat(self.linears[linear].forward(flat)),
+                    Value::Framed(_) => unreachable!("the means come before the scores"),
+                },
+            };
+            values[task.output] = Some(value);
+        }
+        match values.pop().flatten() {
+            Some(Value::Flat(scores)) => scores,
+            _ => unreachable!("the last node is the scores"),
+        }
     }
 
     /// Its parameters and running statistics by PyTorch's names.

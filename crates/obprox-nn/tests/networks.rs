@@ -5,10 +5,13 @@ mod common;
 use std::sync::Arc;
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Tensor, TensorData};
 use common::{net, preprocessing, stripes};
 use obprox_infer::Kind;
+use obprox_nn::Net;
 use obprox_nn::data::{Augment, Batch, Feed};
+use obprox_nn::net::NamedParam;
 
 #[test]
 fn weights_go_in_and_out_unchanged() {
@@ -43,6 +46,73 @@ fn networks_compute_what_burns_own_layers_compute() {
             let scale = burns.iter().fold(1.0f32, |most, score| most.max(score.abs()));
             let close = ours.iter().zip(&burns).all(|(ours, burns)| (ours - burns).abs() <= 2e-4 * scale);
             assert!(close, "{}: {ours:?}\n{burns:?}", kind.name());
+        }
+    }
+}
+
+/// The gradient of every parameter, by name; of Σ r·scores for some r.
+fn gradients(net: &Net, scores: Tensor<2>) -> Vec<(String, Vec<f32>)> {
+    let [count, classes] = scores.dims();
+    let weigh = (0..count * classes).map(|at| ((at * 7919) % 31) as f32 / 31.0 - 0.5).collect::<Vec<_>>();
+    let weigh = Tensor::from_data(TensorData::new(weigh, [count, classes]), &scores.device());
+    let found = GradientsParams::from_grads((scores * weigh).sum().backward(), net);
+    let values = |param: &NamedParam| match param.rank {
+        4 => found.get::<4>(param.id).map(|of| of.into_data()),
+        2 => found.get::<2>(param.id).map(|of| of.into_data()),
+        _ => found.get::<1>(param.id).map(|of| of.into_data()),
+    };
+    let vector = |data: TensorData| data.try_into_vec::<f32>().unwrap();
+    net.params().iter().map(|param| (param.name.clone(), vector(values(param).unwrap()))).collect()
+}
+
+#[test]
+fn gradients_are_those_of_burns_own_layers() {
+    let device = Device::flex().autodiff();
+    for kind in Kind::ALL {
+        let net = net(kind, 4.0, &device);
+        // Not a multiple of the images that lie side by side.
+        let (images, _) = batch(19).tensors(&device);
+        let ours = gradients(&net, net.forward(images.clone()));
+        let burns = gradients(&net, net.forward_by_burn(images));
+        for ((name, ours), (_, burns)) in ours.iter().zip(&burns) {
+            let scale = burns.iter().fold(1e-3f32, |most, value| most.max(value.abs()));
+            let off = ours.iter().zip(burns).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(off <= 5e-3 * scale, "{} {name}: {off} of {scale}", kind.name());
+        }
+    }
+}
+
+#[test]
+fn zeros_that_are_held_have_no_gradient_and_change_no_other() {
+    let device = Device::flex().autodiff();
+    for kind in Kind::ALL {
+        let mut weights = net(kind, 4.0, &device).weights().unwrap();
+        let names: Vec<String> = weights.names().map(str::to_string).collect();
+        for name in &names {
+            let tensor = weights.get(name).unwrap();
+            if tensor.shape().len() < 4 {
+                continue;
+            }
+            let thin = tensor.data().iter().enumerate().map(|(at, value)| if at % 11 < 2 { *value } else { 0.0 });
+            let thin = obprox_infer::Tensor::new(tensor.shape().to_vec(), thin.collect()).unwrap();
+            weights.insert(name.clone(), thin);
+        }
+        let mut net = Net::new(net(kind, 4.0, &device).architecture(), &weights, &device).unwrap();
+        let (images, _) = batch(19).tensors(&device);
+        let free = gradients(&net, net.forward(images.clone()));
+        net.hold_zeros(|name| !name.contains("conv2"));
+        // Twice: the second time another kernel may be the faster one.
+        for _ in 0..2 {
+            let held = gradients(&net, net.forward(images.clone()));
+            for ((name, free), (_, held)) in free.iter().zip(&held) {
+                let weight = weights.get(name).unwrap();
+                let silent = weight.shape().len() == 4 && !name.contains("conv2");
+                for ((free, held), weight) in free.iter().zip(held).zip(weight.data()) {
+                    // The last layer is kept as a row for each output here, as a column in Burn: no zeros in it.
+                    let expected = if silent && *weight == 0.0 { 0.0 } else { *free };
+                    assert_eq!(expected, *held, "{} {name}", kind.name());
+                }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
-use obprox_nn::ops;
+use obprox_nn::ops::{self, Zeros};
 
 fn device() -> Device {
     Device::flex().autodiff()
@@ -76,13 +76,13 @@ fn convolutions_are_burns_own_forward_and_backward() {
             let gradients = (y.clone() * weigh.clone()).sum().backward();
             (values(y), values(x.grad(&gradients).unwrap()), values(layer.weight.val().grad(&gradients).unwrap()))
         };
-        let ours = run(&|x| ops::conv(&layer, x));
+        let ours = run(&|x| ops::conv_images(&layer, x, Zeros::Free));
         let burns = run(&|x| layer.forward(x));
         assert_close(&ours.0, &burns.0, 1e-5, &format!("{conv:?} output"));
         assert_close(&ours.1, &burns.1, 1e-5, &format!("{conv:?} gradient of the input"));
         assert_close(&ours.2, &burns.2, 1e-5, &format!("{conv:?} gradient of the weights"));
         // The same without autodiff, as in evaluation.
-        let plain = ops::conv(&layer.valid(), x.clone().inner());
+        let plain = ops::conv_images(&layer.valid(), x.clone().inner(), Zeros::Free);
         assert_close(&values(plain), &burns.0, 1e-5, &format!("{conv:?} in evaluation"));
     }
 }
@@ -119,16 +119,16 @@ fn convolutions_have_the_gradients_of_finite_differences() {
         let [images, height, width] = conv.5;
         let layer = layer(conv, &device);
         let x = random([images.min(3), conv.0, height, width], &device).require_grad();
-        let weigh = random(ops::conv(&layer, x.clone()).dims(), &device);
-        let gradients = (ops::conv(&layer, x.clone()) * weigh.clone()).sum().backward();
+        let weigh = random(ops::conv_images(&layer, x.clone(), Zeros::Free).dims(), &device);
+        let gradients = (ops::conv_images(&layer, x.clone(), Zeros::Free) * weigh.clone()).sum().backward();
         let gradient = values(x.grad(&gradients).unwrap());
-        let loss = |x: Tensor<4>| weighed(ops::conv(&layer, x), &weigh);
+        let loss = |x: Tensor<4>| weighed(ops::conv_images(&layer, x, Zeros::Free), &weigh);
         assert_is_gradient(&x, &gradient, 1e-3, loss, &format!("{conv:?} input"));
         let gradient = values(layer.weight.val().grad(&gradients).unwrap());
         let loss = |weight: Tensor<4>| {
             let mut moved = layer.clone();
             moved.weight = Param::from_tensor(weight);
-            weighed(ops::conv(&moved, x.clone()), &weigh)
+            weighed(ops::conv_images(&moved, x.clone(), Zeros::Free), &weigh)
         };
         assert_is_gradient(&layer.weight.val(), &gradient, 1e-3, loss, &format!("{conv:?} weights"));
     }
@@ -162,7 +162,7 @@ fn normalisations_are_burns_own_forward_and_backward() {
         };
         let stock = |layer: &BatchNorm, x| if rectify { relu(layer.forward(x)) } else { layer.forward(x) };
         let (found, expected) =
-            (run(&ours, &|layer, x| ops::norm(layer, x, rectify)), run(&burns, &|layer, x| stock(layer, x)));
+            (run(&ours, &|layer, x| ops::norm_images(layer, x, rectify)), run(&burns, &|layer, x| stock(layer, x)));
         for (what, (found, expected)) in ["output", "dx", "dγ", "dβ"].iter().zip(found.iter().zip(&expected)) {
             assert_close(found, expected, 3e-5, &format!("{shape:?} rectify {rectify} {what}"));
         }
@@ -171,7 +171,7 @@ fn normalisations_are_burns_own_forward_and_backward() {
         }
         // In evaluation the running statistics are used.
         let plain = x.clone().inner();
-        let (found, expected) = (ops::norm(&ours.valid(), plain.clone(), rectify), stock(&burns.valid(), plain));
+        let (found, expected) = (ops::norm_images(&ours.valid(), plain.clone(), rectify), stock(&burns.valid(), plain));
         assert_close(&values(found), &values(expected), 1e-5, "in evaluation");
     }
 }
@@ -181,7 +181,7 @@ fn nan_goes_through_a_rectified_norm() {
     let device = Device::flex();
     let layer = norm(1, &device.clone().autodiff()).valid();
     let x = Tensor::<4>::from_data([[[[f32::NAN, 1.0]]]], &device);
-    assert!(values(ops::norm(&layer, x, true))[0].is_nan());
+    assert!(values(ops::norm_images(&layer, x, true))[0].is_nan());
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 let layer = layer(conv, &device);
                 let norm = norm(conv.1, &device);
                 let x = random([images, conv.0, height, width], &device).require_grad();
-                let y = ops::norm(&norm, ops::conv(&layer, x.clone()), true);
+                let y = ops::norm_images(&norm, ops::conv_images(&layer, x.clone(), Zeros::Free), true);
                 let gradients = (y.clone() * y).sum().backward();
                 all.extend(values(x.grad(&gradients).unwrap()));
                 all.extend(values(layer.weight.val().grad(&gradients).unwrap()));

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use obprox_kernels::dispatch_to_eight;
 use rayon::prelude::*;
 
 use super::choice::Choice;
@@ -87,11 +88,10 @@ fn tiles(kernel: &Kernel) -> &[Tile] {
 }
 
 fn run(kernel: &Kernel, job: Job) {
-    let arch = pulp::Arch::new();
     match kernel {
-        Kernel::Sparse { weights, .. } => arch.dispatch(SparseConv { job, weights }),
-        Kernel::Dense { weights, .. } => arch.dispatch(DenseConv { job, weights }),
-        Kernel::Narrow { weights } => arch.dispatch(NarrowConv { job, weights }),
+        Kernel::Sparse { weights, .. } => dispatch_to_eight(SparseConv { job, weights }),
+        Kernel::Dense { weights, .. } => dispatch_to_eight(DenseConv { job, weights }),
+        Kernel::Narrow { weights } => dispatch_to_eight(NarrowConv { job, weights }),
     }
 }
 

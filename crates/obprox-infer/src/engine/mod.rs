@@ -18,6 +18,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use obprox::{Error, Result};
+use obprox_kernels::dispatch_to_eight;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -90,7 +91,7 @@ impl Engine {
     /// Compiles a network for images of `[height, width]`.
     pub fn new(model: &Model, kernels: Kernels, size: [usize; 2]) -> Result<Self> {
         let net = FusedNet::new(&model.architecture().graph(), model.weights())?;
-        let program = compile(&net, kernels, size, pulp::Arch::new().dispatch(VectorWidth))?;
+        let program = compile(&net, kernels, size, dispatch_to_eight(VectorWidth))?;
         Ok(Self { program, channels: model.architecture().channels(), size, workspaces: Mutex::default() })
     }
 

@@ -94,6 +94,7 @@ impl Training<'_> {
         for batch in self.steps.epoch(self.state.epoch, skip) {
             let begun = Instant::now();
             let images = batch.len();
+            self.hold_zeros();
             let (gradients, loss) = gradients(&self.net, batch, &self.device, 1.0);
             let ended = self.step(gradients, loss, images, begun);
             if ended != Ended::Whole {
@@ -204,6 +205,13 @@ impl Training<'_> {
             self.state.begun = Some(Begun { step: self.state.iterations, density });
         }
         self.state.begun
+    }
+
+    /// Tells the network whose zeros the next step will keep: their gradients need not be computed.
+    fn hold_zeros(&mut self) {
+        let held = self.next_phase() != Phase::Prox;
+        let penalty = &self.settings.penalty;
+        self.net.hold_zeros(|name| held && penalty.of(name, 4) > 0.0);
     }
 
     fn next_phase(&self) -> Phase {
