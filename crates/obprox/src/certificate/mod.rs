@@ -4,7 +4,7 @@
 //! s|c_j| ≤ λ_j for all j, weak duality gives F(z) ≥ D = −(1/N) Σ wᵢℓ*(sθᵢ) − Σ_j p_j*(s·c_j) for every z. With λ₂ > 0
 //! the penalty's conjugate is finite everywhere and s = 1.
 //!
-//! A coordinate without penalty wants c_j = 0: the rows' slopes are corrected until they have that, to rounding ([`free`]).
+//! A coordinate without penalty wants c_j = 0: the rows' slopes are corrected until they have that, to rounding (`free.rs`).
 //! The gap is widened by what rounding may have hidden of it.
 //!
 //! The relative gap is relative to |F|, or to f₀/1000 where |F| is less: a fit can be so good that F ≈ 0, and digits of
@@ -253,7 +253,8 @@ fn gap(problem: &Problem, objective: f64, feasible: &Feasible) -> f64 {
     };
     let conjugate: f64 = (0..with_l2).map(of).sum();
     let mean = pass::mean_conjugate(problem, scale, duals);
-    let rounding = ROUNDING * (objective.abs() + mean.abs() + conjugate);
+    // Terms of a sum may be much larger than the sum: about as large as the loss at x = 0.
+    let rounding = ROUNDING * (objective.abs() + mean.abs() + conjugate + 1e3 * problem.least_scale());
     let gap = objective + mean + conjugate + scale * open;
     // A dual that is not finite proves nothing; it must not pass for a loss without a dual. F − F* is never negative.
     if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding }
