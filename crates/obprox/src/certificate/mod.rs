@@ -232,7 +232,7 @@ impl Sums {
 }
 
 /// What the sums that a gap is made of may be off by, relative to their size: they are sums of many terms.
-const ROUNDING: f64 = 4.0 * f64::EPSILON;
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// F less the dual value of a feasible point and what unpenalised coordinates leave open.
 fn gap(problem: &Problem, objective: f64, feasible: &Feasible) -> f64 {
