@@ -73,11 +73,15 @@ fn gradients_are_those_of_burns_own_layers() {
         // Not a multiple of the images that lie side by side.
         let (images, _) = batch(19).tensors(&device);
         let ours = gradients(&net, net.forward(images.clone()));
-        let burns = gradients(&net, net.forward_by_burn(images));
-        for ((name, ours), (_, burns)) in ours.iter().zip(&burns) {
+        let burns = gradients(&net, net.forward_by_burn(images.clone()));
+        // Many normalisations over few pixels blow rounding up: as far as Burn's own gradient moves when the images
+        // move by a few roundings, ours may be away from it.
+        let moved = gradients(&net, net.forward_by_burn(images * (1.0 + 1e-6)));
+        for ((name, burns), ((_, ours), (_, moved))) in burns.iter().zip(ours.iter().zip(&moved)) {
             let scale = burns.iter().fold(1e-3f32, |most, value| most.max(value.abs()));
-            let off = ours.iter().zip(burns).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(off <= 5e-3 * scale, "{} {name}: {off} of {scale}", kind.name());
+            let far = |other: &[f32]| other.iter().zip(burns).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let (off, moved) = (far(ours), far(moved));
+            assert!(off <= 1e-3 * scale + 5.0 * moved, "{} {name}: {off} of {scale}, moved {moved}", kind.name());
         }
     }
 }
