@@ -42,7 +42,7 @@ use rayon::prelude::*;
 use self::held::Held;
 use self::reduce::Reduced;
 use self::set::WorkingSet;
-use crate::certificate::{self, Certificate, certify_at, certify_look, has_dual};
+use crate::certificate::{Certificate, certify_at, certify_look, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::fit::{Ended, Solver, Standing, Support};
 use crate::intercept;
@@ -66,7 +66,9 @@ const NEAR: f64 = 0.8;
 /// A set grows where at most one in so many of its features would be new; more are cause for another one.
 const FEW_NEW: usize = 16;
 /// A round that takes less of F than this share of it, and of the gap, brings nothing: there are not rounds enough.
-const PROGRESS: f64 = 1e-5;
+const PROGRESS: f64 = 1e-6;
+/// A gap that is at most so many times the one asked for may be due to the intercept alone.
+const NEARLY: f64 = 30.0;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 
@@ -248,12 +250,20 @@ impl<'a> Auto<'a> {
             self.largest = pass::largest_entries(problem.matrix());
         }
         let look = self.look.as_mut().expect("looked at just now");
-        let mut certificate = certify_look(&problem, &self.point, look, Some(&self.largest));
-        // The proof is best with the intercept at its optimum: what is left of its slope may be all that stands in the way.
-        let left = certificate::left_by_intercept(&problem, &self.point, look, &self.largest);
-        let allowed = self.goal.unwrap_or(0.0) * f64::max(certificate.objective.abs(), problem.least_scale());
-        let is_decisive = |gap: f64| gap > allowed && !(gap.is_finite() && gap - 2.0 * left > allowed);
-        if left > 0.0 && certificate.gap.is_none_or(is_decisive) {
+        let allowed = |objective: f64| self.goal.unwrap_or(0.0) * f64::max(objective.abs(), problem.least_scale());
+        // Far from its optimum the intercept stands in the way of all the others.
+        let slope = if problem.has_intercept() { look.intercept_slope.abs() } else { 0.0 };
+        let centred = 2.0 * problem.margin_unit() * slope > polish::IN_SIGHT * allowed(look.loss);
+        if centred {
+            intercept::centre(&problem, &mut look.margins, &mut self.point.intercept);
+            *look = pass::look(&problem, &self.point, self.spare.take());
+        }
+        let largest = Some(&self.largest[..]).filter(|_| !centred);
+        let mut certificate = certify_look(&problem, &self.point, look, largest);
+        // What is left of its slope may still be all that stands in the way of the proof.
+        let allowed = allowed(certificate.objective);
+        let is_near = |gap: f64| gap > allowed && gap <= NEARLY * allowed;
+        if slope > 0.0 && !centred && certificate.gap.is_some_and(is_near) {
             intercept::centre(&problem, &mut look.margins, &mut self.point.intercept);
             *look = pass::look(&problem, &self.point, self.spare.take());
             certificate = certify_look(&problem, &self.point, look, None);

@@ -88,14 +88,6 @@ pub(crate) fn certify_look(problem: &Problem, point: &Point, look: &Look, larges
     certificate
 }
 
-/// What the slope of the intercept adds to the gap of a point that was looked at, about.
-pub(crate) fn left_by_intercept(problem: &Problem, point: &Point, look: &Look, largest: &[f64]) -> f64 {
-    if !problem.has_intercept() {
-        return 0.0;
-    }
-    look.intercept_slope.abs() * point.weights.iter().zip(largest).map(|(x, largest)| x.abs() * largest).sum::<f64>()
-}
-
 /// The same, with the margins, the rows' gradients and the full gradient of the point at hand. Where the intercept has
 /// to be moved for the dual point, margins and gradient come back moved with it.
 pub(crate) fn certify_at(
