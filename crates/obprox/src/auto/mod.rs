@@ -68,7 +68,7 @@ const FEW_NEW: usize = 16;
 /// A round that takes less of F than this share of it, and of the gap, brings nothing: there are not rounds enough.
 const PROGRESS: f64 = 1e-6;
 /// A gap that is at most so many times the one asked for may be due to the intercept alone.
-const NEARLY: f64 = 30.0;
+const NEARLY: f64 = 1e5;
 /// Newton steps on one working set.
 const STEPS: usize = 30;
 
