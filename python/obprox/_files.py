@@ -10,7 +10,7 @@ import numpy as np
 from . import _core
 from ._compat import scipy_csr_matrix
 from ._parameters import threads
-from .exceptions import FileError
+from .exceptions import FileError, ParseError
 
 
 def load_svmlight_file(
@@ -68,8 +68,8 @@ def load_svmlight_file(
             _core.write_cache_file(path, kept, threads=crew)
         try:
             parts = _core.read_file(kept, n_cols=n_features, threads=crew)
-        except FileError:
-            # It is damaged, or of another version: its source is at hand.
+        except (FileError, ParseError):
+            # It is damaged, of another version, or no cache at all: its source is at hand.
             _core.write_cache_file(path, kept, threads=crew)
             parts = _core.read_file(kept, n_cols=n_features, threads=crew)
     else:

@@ -28,6 +28,23 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def _sparse_product(X, coef):
+    """X @ coef.T in the memory of their nonzeros: scipy's own takes some for every column there is."""
+    if not hasattr(X, "indptr"):
+        return X @ coef.toarray().T
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    product = np.zeros((X.shape[0], coef.shape[0]))
+    for output in range(coef.shape[0]):
+        own = slice(coef.indptr[output], coef.indptr[output + 1])
+        order = np.argsort(coef.indices[own])
+        features, values = coef.indices[own][order], coef.data[own][order]
+        if len(features):
+            at = np.minimum(np.searchsorted(features, X.indices), len(features) - 1)
+            terms = np.where(features[at] == X.indices, values[at] * X.data, 0.0)
+            product[:, output] = np.bincount(rows, weights=terms, minlength=X.shape[0])
+    return product
+
+
 class Linear(BaseEstimator):
     """A linear model with a certificate."""
 
@@ -180,9 +197,9 @@ class Linear(BaseEstimator):
         """x·d + b of each row."""
         self._check_fitted()
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
-        coef = np.asarray(self.coef_) if not hasattr(self.coef_, "toarray") else self.coef_
-        product = X @ coef.T
-        return (product.toarray() if hasattr(product, "toarray") else product) + self.intercept_
+        if hasattr(self.coef_, "toarray"):
+            return _sparse_product(X, self.coef_) + self.intercept_
+        return X @ np.asarray(self.coef_).T + self.intercept_
 
     def sparsify(self) -> Self:
         """Keep ``coef_`` as a scipy CSR matrix, which holds the nonzeros alone. Predictions stay the same.

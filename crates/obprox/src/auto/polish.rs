@@ -50,6 +50,8 @@ const MOST_MISSING: usize = 48;
 const FURTHER: f64 = 0.03;
 /// The share of the gap asked for at which a foreseen one is good enough.
 pub(super) const IN_SIGHT: f64 = 0.5;
+/// What that share is multiplied by where the gap is quadratic.
+const SQUARED: f64 = 0.01;
 /// What a step missed at the λ before is scaled by at most this for the next.
 const LONGEST: f64 = 4.0;
 
@@ -90,7 +92,9 @@ impl Auto<'_> {
             let violation = place.violation();
             let in_sight = self.goal.filter(|_| step > 0 && self.stretch == 1.0).map(|goal| {
                 let scale = f64::max(objective.abs(), problem.least_scale());
-                let is_small = |place: &Place| place.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale;
+                // With λ₂ the gap is the square of what the weights are off by: they deserve one more step.
+                let share = IN_SIGHT * if problem.regularization().l2 > 0.0 { SQUARED } else { 1.0 };
+                let is_small = |place: &Place| place.gap(problem.margin_unit(), scale) <= share * goal * scale;
                 // The proof has the intercept at its optimum.
                 is_small(&place)
                     || self.held.as_ref().is_some_and(|held| is_small(&held.centred(&place, features.len())))
