@@ -22,10 +22,10 @@ use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::{Gathered, Matrix};
 use crate::huge::Huge;
 use crate::method::{Clock, Rule, Touches};
-use crate::pass;
 use crate::penalty::{L1, Penalty, Term};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::problem::{Point, Problem};
+use crate::rows::pass;
 use crate::switch::Phase;
 
 /// An engine whose rule and penalty are hidden: one virtual call a step.
@@ -335,7 +335,7 @@ impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
         let margins = pass::margins(self.problem.matrix(), &self.point(now));
         self.anchor = pass::row_gradients(self.problem, &margins);
         let gradient = pass::gradient(self.problem, &self.anchor);
-        for (coord, gradient) in self.coords.iter_mut().zip(gradient) {
+        for (coord, gradient) in self.coords.iter_mut().zip(gradient.iter().copied()) {
             self.rule.anchor(coord, gradient);
         }
         let gradient = pass::intercept_gradient(self.problem, &self.anchor);

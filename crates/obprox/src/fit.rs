@@ -232,7 +232,7 @@ pub(crate) struct Standing {
 /// What the loop asks of a solver.
 pub(crate) trait Solver {
     /// Runs to the end of the epoch under way.
-    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended;
+    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended>;
     /// The weights as they are now.
     fn point(&self) -> Point;
     /// Those that are not zero, and the intercepts.
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
                     stop |= observer.step(&progress) == Control::Stop;
                 }
                 if stop { Control::Stop } else { Control::Continue }
-            });
+            })?;
             state.seconds += begun.elapsed().as_secs_f64();
 
             match ended {
@@ -420,7 +420,7 @@ impl<'a> Run<'a> {
             };
             let mut converged = false;
             if due {
-                let certificate = solver.certificate().unwrap_or_else(|| certify(problem, &solver.point()));
+                let certificate = solver.certificate().map_or_else(|| certify(problem, &solver.point()), Ok)?;
                 let support = solver.support();
                 if !(certificate.objective.is_finite() && support.is_finite()) {
                     break Status::Diverged;
@@ -463,7 +463,7 @@ impl<'a> Run<'a> {
             (Status::Diverged, Some((support, certificate))) => (centred(support.expand(problem)), certificate),
             (Status::Diverged, None) => {
                 let point = centred(origin.unwrap_or_else(|| Point::zero(problem)));
-                let certificate = certify(problem, &point);
+                let certificate = certify(problem, &point)?;
                 (point, certificate)
             }
             (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, certificate))) if evaluated => {
@@ -471,7 +471,7 @@ impl<'a> Run<'a> {
             }
             _ => {
                 let point = centred(solver.point());
-                let certificate = certify(problem, &point);
+                let certificate = certify(problem, &point)?;
                 (point, certificate)
             }
         };

@@ -107,6 +107,12 @@ impl<T: Pod + Send + Sync> Huge<T> {
     }
 }
 
+impl<T: Pod> Clone for Huge<T> {
+    fn clone(&self) -> Self {
+        self.iter().copied().collect()
+    }
+}
+
 impl<T> Default for Huge<T> {
     fn default() -> Self {
         Self::Small(Vec::new())

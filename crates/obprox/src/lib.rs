@@ -30,7 +30,6 @@
 //! A loss of your own implements [`loss::ScalarLoss`], someone who watches a run implements [`Observer`]; neither needs
 //! a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
 
-mod at_zero;
 mod auto;
 pub mod certificate;
 mod checkpoint;
@@ -49,11 +48,11 @@ pub mod metrics;
 mod model;
 mod observe;
 pub mod output;
-mod pass;
 pub mod path;
 pub mod penalty;
 mod prefetch;
 mod problem;
+mod rows;
 pub mod sampler;
 pub mod schedule;
 mod stochastic;

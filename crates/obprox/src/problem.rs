@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::at_zero::AtZero;
 use crate::data::{Buffer, Dataset, Matrix, Scaling, standardise};
 use crate::loss::{Loss, Task};
 use crate::memory;
 use crate::penalty::{Penalty, Regularization};
+use crate::rows::at_zero::AtZero;
+use crate::rows::{Memory, Shards};
 use crate::{Error, Result};
 
 /// What a fit takes for a weight, at the least: the weight, its slope and bound, and what the solver keeps of it.
@@ -261,6 +262,11 @@ impl Problem {
         let mut problem = Self { loss, ..self.clone() };
         problem.look_at_zero();
         problem
+    }
+
+    /// The rows, for whoever has jobs for them.
+    pub(crate) fn rows(&self) -> Box<dyn Shards> {
+        Box::new(Memory::new(Arc::new(self.clone())))
     }
 
     /// The features one after the other, where they were taken out of the rows.

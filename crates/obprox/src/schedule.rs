@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pass;
 use crate::problem::Problem;
+use crate::rows::pass;
 use crate::{Error, Result};
 
 /// How α moves from its first value.

@@ -75,7 +75,7 @@ impl<'a> Stochastic<'a> {
 }
 
 impl Solver for Stochastic<'_> {
-    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Ended {
+    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended> {
         self.sampler.begin_epoch(self.epoch);
         let batches = self.sampler.batches() as u64;
         if self.clock.steps_in_epoch == 0 {
@@ -94,7 +94,7 @@ impl Solver for Stochastic<'_> {
             let finite = self.engine.step(self.sampler.batch(self.clock.steps_in_epoch as usize), &self.clock);
             self.clock.advance();
             if !finite {
-                return Ended::NotFinite;
+                return Ok(Ended::NotFinite);
             }
             let progress = Progress {
                 epoch: self.epoch + 1,
@@ -104,13 +104,13 @@ impl Solver for Stochastic<'_> {
                 stage: None,
             };
             if tell(progress) == Control::Stop && self.clock.steps_in_epoch < batches {
-                return Ended::Stopped;
+                return Ok(Ended::Stopped);
             }
         }
         self.engine.end_epoch(&self.clock);
         self.clock.steps_in_epoch = 0;
         self.epoch += 1;
-        Ended::Epoch
+        Ok(Ended::Epoch)
     }
 
     fn batch_rows(&self) -> usize {

@@ -65,12 +65,12 @@ fn the_gap_bounds_the_distance_and_closes_at_the_optimum() {
                 continue;
             }
             compared += 1;
-            let certificate = certify(&problem, &plain.point(&x));
+            let certificate = certify(&problem, &plain.point(&x)).unwrap();
             let (gap, distance) = (certificate.gap.unwrap(), certificate.objective - best);
             assert!(distance >= -1e-10, "{recipe:?}: the reference is not the optimum, {distance}");
             assert!(gap >= distance - 1e-10, "{recipe:?}: gap {gap} below the true distance {distance}");
         }
-        let certificate = certify(&problem, &plain.point(&optimum));
+        let certificate = certify(&problem, &plain.point(&optimum)).unwrap();
         assert!(certificate.gap.unwrap() <= 1e-7 * (1.0 + best.abs()), "{recipe:?}: {certificate:?}");
         assert!(certificate.kkt <= 1e-7, "{recipe:?}: {certificate:?}");
         assert!(certificate.within(1e-5));
@@ -85,7 +85,8 @@ fn every_figure_is_its_definition() {
         let (problem, plain) = recipe.build();
         let x = near(&vec![0.0; plain.size()], 1.0, rng);
         let point = plain.point(&x);
-        let Certificate { objective, loss, l1, nnz, density, kkt, gradient_mapping, .. } = certify(&problem, &point);
+        let Certificate { objective, loss, l1, nnz, density, kkt, gradient_mapping, .. } =
+            certify(&problem, &point).unwrap();
         let features = point.weights.iter();
         let expected_nnz = features.clone().filter(|x| **x != 0.0).count();
         let filled = x.iter().filter(|x| **x != 0.0).count();
@@ -108,7 +109,7 @@ fn every_figure_is_its_definition() {
 fn violations_are_split_by_zeros_and_support() {
     let (problem, plain) = Recipe::default().build();
     let x: Vec<f64> = (0..plain.size()).map(|at| if at % 2 == 0 { 0.0 } else { 0.5 }).collect();
-    let certificate = certify(&problem, &plain.point(&x));
+    let certificate = certify(&problem, &plain.point(&x)).unwrap();
     let mut sums = [0.0; 2];
     for (at, violation) in plain.violations(&x).iter().enumerate() {
         // The intercept is at zero here (13 coordinates), yet no zero that a Prox-SG step could free.
@@ -128,7 +129,7 @@ fn lambda_max_is_where_all_features_vanish() {
         let (problem, plain) = recipe.build();
         let nnz_at = |lambda: f64| {
             let (problem, plain) = plain.at_lambda(&problem, lambda);
-            certify(&problem, &plain.point(&plain.solve())).nnz
+            certify(&problem, &plain.point(&plain.solve())).unwrap().nnz
         };
         assert_eq!(nnz_at(problem.lambda_max() * (1.0 + 1e-6)), 0, "{recipe:?}");
         assert!(nnz_at(problem.lambda_max() * 0.99) > 0, "{recipe:?}");
@@ -170,7 +171,7 @@ fn a_weighted_row_is_that_many_rows() {
         let repeated = Problem::new(repeated(&|row| times[row]), loss.build(2), &terms).unwrap();
         let mut point = Point::zero(&weighted);
         point.weights.iter_mut().chain(&mut point.intercept).for_each(|x| *x = rng.random_range(-1.0..1.0));
-        let (a, b) = (certify(&weighted, &point), certify(&repeated, &point));
+        let (a, b) = (certify(&weighted, &point).unwrap(), certify(&repeated, &point).unwrap());
         for (a, b) in [
             (a.objective, b.objective),
             (a.gap.unwrap(), b.gap.unwrap()),
@@ -192,7 +193,7 @@ fn the_gap_of_the_lasso_is_the_textbooks() {
     let s = (problem.lambda() / largest).min(1.0);
     // D = (1/N)·(½‖y‖² − ½‖y − s·r‖²).
     let dual: f64 = plain.targets.iter().zip(&residual).map(|(y, r)| (y * y - (y - s * r).powi(2)) / (2.0 * n)).sum();
-    let gap = certify(&problem, &plain.point(&x)).gap.unwrap();
+    let gap = certify(&problem, &plain.point(&x)).unwrap().gap.unwrap();
     assert!(close(plain.objective(&x) - dual, gap, 1e-12));
 }
 
@@ -206,7 +207,7 @@ fn the_elastic_net_gap_needs_no_scaling() {
     let n = plain.rows.len();
     let beyond = plain.gradient(&x).iter().map(|c| soft(*c, problem.lambda()).powi(2)).sum::<f64>();
     let dual = -(0..n).map(|row| entropy(a(row))).sum::<f64>() / n as f64 - beyond / (2.0 * 0.2);
-    let gap = certify(&problem, &plain.point(&x)).gap.unwrap();
+    let gap = certify(&problem, &plain.point(&x)).unwrap().gap.unwrap();
     assert!(close(plain.objective(&x) - dual, gap, 1e-12));
 }
 
@@ -215,7 +216,7 @@ fn a_nan_shows_in_every_figure() {
     let (problem, plain) = Recipe::default().build();
     let mut x = vec![0.0; plain.size()];
     x[0] = f64::NAN;
-    let certificate = certify(&problem, &plain.point(&x));
+    let certificate = certify(&problem, &plain.point(&x)).unwrap();
     let Certificate { objective, loss, l1, kkt, gradient_mapping, .. } = certificate;
     assert!([objective, loss, l1, kkt, gradient_mapping].iter().all(|figure| figure.is_nan()), "{certificate:?}");
     assert_eq!((certificate.nnz, certificate.gap), (1, None));
@@ -246,7 +247,7 @@ fn a_loss_without_a_dual_is_judged_by_its_kkt_distance() {
     let data = Dataset::new(Matrix::from_rows(1, &[vec![(0, 1.0)], vec![(0, 1.0)]]), vec![1.0, 3.0]);
     let terms = Terms { lambda: Lambda::Value(0.5), intercept: false, ..Terms::default() };
     let problem = Problem::new(data, std::sync::Arc::new(Bare), &terms).unwrap();
-    let at = |x: f64| certify(&problem, &Point { weights: vec![x], intercept: vec![0.0] });
+    let at = |x: f64| certify(&problem, &Point { weights: vec![x], intercept: vec![0.0] }).unwrap();
     assert_eq!((at(1.0).gap, at(1.0).kkt, at(1.5).kkt), (None, 0.5, 0.0));
     assert!(at(1.5).within(0.0) && !at(1.0).within(0.4) && at(1.0).within(0.6));
 }

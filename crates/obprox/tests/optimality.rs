@@ -204,7 +204,7 @@ fn figures_are_computed_when_they_are_due() {
     let due: Vec<u64> =
         fit.trace.iter().filter(|record| record.certificate.is_some()).map(|record| record.epoch).collect();
     assert_eq!(due, [4, 8, 10]);
-    assert_eq!(fit.certificate, obprox::certify(&problem, &fit.point));
+    assert_eq!(fit.certificate, obprox::certify(&problem, &fit.point).unwrap());
 }
 
 // ---- degenerate problems ------------------------------------------------------------------------------------------

@@ -148,8 +148,8 @@ pub fn in_words(fit: &Fit, settings: &Settings) -> String {
 
 /// A run that ends above its start took steps that were too long; figures alone do not show that to everyone.
 fn hint(problem: &Problem, fit: &Fit) -> Option<&'static str> {
-    let start = || certify(problem, &Point::zero(problem)).objective;
-    let worse = fit.status == Status::MaxEpochs && fit.certificate.objective > start();
+    let is_worse = || certify(problem, &Point::zero(problem)).is_ok_and(|at| fit.certificate.objective > at.objective);
+    let worse = fit.status == Status::MaxEpochs && is_worse();
     worse.then_some("F is larger than at x = 0: try a smaller --step, --step auto or --standardize")
 }
 

@@ -1,7 +1,7 @@
 //! A step on the face of a model: what the paper's Orthant step does, with a Newton step.
 
 /// Coordinates of one face, their signs fixed: each is not zero, or has no kink.
-pub(super) struct Face {
+pub(crate) struct Face {
     /// Where they are among all coordinates, which rise.
     pub places: Vec<usize>,
     pub l1: Vec<f64>,
@@ -61,7 +61,7 @@ impl Face {
 
 /// Solves A·step = rest by conjugate gradients, at most so many: `guide` is near A⁻¹, `bend` is A, and `done` looks at what
 /// is left of the right side. The step, and whether it is done.
-pub(super) fn conjugate_gradients(
+pub(crate) fn conjugate_gradients(
     mut rest: Vec<f64>,
     most: usize,
     guide: impl Fn(&[f64]) -> Vec<f64>,

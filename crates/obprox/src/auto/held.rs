@@ -1,8 +1,9 @@
 //! The Hessian that steps are made by, for as long as it serves.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
-use super::place::Place;
+use super::expansion::Expansion;
 use super::quadratic::Quadratic;
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
@@ -17,17 +18,17 @@ pub(super) struct Held {
     pub order: Vec<usize>,
     /// Whether each place of the working set is among them.
     pub holds: Vec<bool>,
-    pub output: usize,
+    pub outputs: Range<usize>,
     pub damping: f64,
     /// The λ whose optimum it was made at, about, where that is known.
     pub near: Option<f64>,
 }
 
 impl Held {
-    pub fn new(hessian: Huge<f64>, order: Vec<usize>, places: usize, output: usize, damping: f64) -> Self {
+    pub fn new(hessian: Huge<f64>, order: Vec<usize>, places: usize, outputs: Range<usize>, damping: f64) -> Self {
         let mut holds = vec![false; places];
         order.iter().for_each(|&at| holds[at] = true);
-        Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, output, damping, near: None }
+        Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, outputs, damping, near: None }
     }
 
     /// Whether it is damped by so much, or by a like amount that makes no difference.
@@ -41,7 +42,7 @@ impl Held {
     }
 
     /// The minimum of the model around a place.
-    pub fn minimum(&mut self, Place { terms, x, u }: &Place, tolerance: f64) -> Vec<f64> {
+    pub fn minimum(&mut self, Expansion { terms, x, u }: &Expansion, tolerance: f64) -> Vec<f64> {
         let l1: Vec<f64> = self.order.iter().map(|&at| terms[at].l1).collect();
         let (mut ordered, mut slopes) = (self.of(x), self.of(u));
         self.quadratic.solve(&l1, &mut ordered, &mut slopes, tolerance);
@@ -51,15 +52,15 @@ impl Held {
     }
 
     /// A place after the intercept, the coordinate behind the features, has gone to its optimum by this Hessian.
-    pub fn centred(&self, place: &Place, features: usize) -> Place {
-        let Place { terms, mut x, mut u } = place.clone();
+    pub fn centred(&self, place: &Expansion, features: usize) -> Expansion {
+        let Expansion { terms, mut x, mut u } = place.clone();
         if let Some(at) = self.order.iter().position(|&at| at == features) {
             let line = self.quadratic.row(at);
             let delta = -u[features] / line[at];
             x[features] += delta;
             self.order.iter().zip(line).for_each(|(&at, h)| u[at] += h * delta);
         }
-        Place { terms, x, u }
+        Expansion { terms, x, u }
     }
 
     /// Goes with its features to a set that has more of them.
@@ -85,16 +86,19 @@ impl Held {
 /// Writes what is held; a Hessian formed anew would be another one.
 pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
     let none: [f64; 0] = [];
-    write_array(out, &held.map_or([0.0; 2], |held| [held.output as f64, held.damping]))?;
+    let made_for = held.map(|held| [held.outputs.start as f64, held.outputs.end as f64, held.damping]);
+    write_array(out, &made_for.unwrap_or_default())?;
     write_array(out, &held.map_or(vec![], |held| held.order.iter().map(|&at| at as u32).collect()))?;
     write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))?;
     write_array(out, &held.map_or(vec![], |held| held.quadratic.factored().iter().map(|&at| at as u32).collect()))
 }
 
-/// Reads it back, for a working set of that many coordinates.
-pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>> {
-    let mut made_for = [0.0; 2];
+/// Reads it back, for a working set of that many coordinates an output.
+pub(super) fn load(width: usize, outputs: usize, input: &mut dyn Read) -> io::Result<Option<Held>> {
+    let mut made_for = [0.0; 3];
     read_exactly(input, &mut made_for)?;
+    let [start, end] = [made_for[0] as usize, (made_for[1] as usize).min(outputs)];
+    let size = width * end.saturating_sub(start);
     let order: Vec<u32> = read_array(input, size)?;
     let hessian: Huge<f64> = read_array(input, size * size)?.into();
     let factored: Vec<u32> = read_array(input, size)?;
@@ -103,9 +107,9 @@ pub(super) fn load(size: usize, input: &mut dyn Read) -> io::Result<Option<Held>
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set"));
     }
     let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();
-    let [output, damping] = made_for;
+    let damping = made_for[2];
     Ok((!order.is_empty()).then(|| {
-        let mut held = Held::new(hessian, order, size, output as usize, damping);
+        let mut held = Held::new(hessian, order, size, start..end, damping);
         held.quadratic.factor_again(factored.into_iter().map(|at| at as usize).collect());
         held
     }))

@@ -13,7 +13,7 @@ use crate::penalty::shrink::shrink;
 use crate::wide::wide;
 
 /// The quadratic part of a model; the l1 part comes with each solve.
-pub(super) struct Quadratic {
+pub(crate) struct Quadratic {
     /// Coordinates, p.
     size: usize,
     /// H, symmetric, p × p.

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::pass;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Lambda, Point, Problem};
+use crate::rows::{pass, stays_in_rows};
 
 /// Rows are left as they are where the features that stay have more than this share of the entries: the first where the
 /// slopes of all features fit the cache, and a pass gains by fewer entries alone.
@@ -31,9 +31,7 @@ impl Reduced {
     /// one fit that takes longer than it saves.
     pub fn new(problem: &Problem, floor: Option<f64>, start: Option<&Point>) -> Self {
         let whole = || match floor {
-            Some(_) if !super::stays_in_rows(problem) => {
-                Self { problem: Arc::new(problem.by_columns(None)), kept: None }
-            }
+            Some(_) if !stays_in_rows(problem) => Self { problem: Arc::new(problem.by_columns(None)), kept: None },
             _ => Self { problem: Arc::new(problem.clone()), kept: None },
         };
         let share = floor.unwrap_or(problem.lambda()) / problem.lambda();
@@ -146,7 +144,7 @@ mod tests {
             assert_eq!(reduced.problem.columns().is_some(), floor.is_some());
             // The fit works on the reduced problem, `certify` on the whole one.
             let fit = problem.fit().unwrap();
-            let whole = crate::certificate::certify(&problem, &fit.point);
+            let whole = crate::certificate::certify(&problem, &fit.point).unwrap();
             assert!(whole.relative_gap().unwrap() < 1e-6 && whole.nnz > 0);
             assert_eq!((whole.nnz, whole.density), (fit.certificate.nnz, fit.certificate.density));
             // A weight that would have been left out keeps its place.

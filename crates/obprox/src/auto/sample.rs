@@ -4,6 +4,7 @@
 //! feature lies near that of all. What it says of weak features is noise, so λ is not too small there.
 
 use super::{Auto, FEW};
+use crate::Result;
 use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
@@ -25,17 +26,17 @@ const ROUNDS: usize = 8;
 impl Auto<'_> {
     /// Moves to the optimum of a sample, where that pays; whether it did. Not on a path, whose fits start near their
     /// ends, and not where one step will do. Where `tell` says stop the point so far will do.
-    pub(super) fn start_from_a_sample(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> bool {
+    pub(super) fn start_from_a_sample(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
         let problem = self.whole;
         let begins = self.floor.is_none() && self.point.weights.iter().all(|&x| x == 0.0);
         if !begins || problem.outputs() > 1 || problem.n_features() > FEW || bends_alike(problem) {
-            return false;
+            return Ok(false);
         }
-        let Some(rows) = sample(problem.n_rows(), problem.n_features()) else { return false };
+        let Some(rows) = sample(problem.n_rows(), problem.n_features()) else { return Ok(false) };
         let at_lambda = problem.lambda().max(NOISE * problem.lambda_max());
         let part = problem.on_rows(&rows).and_then(|part| part.with_lambda(Lambda::Value(at_lambda)));
-        let Ok(part) = part else { return false };
-        let Ok(sample) = Auto::new(&part, None, None) else { return false };
+        let Ok(part) = part else { return Ok(false) };
+        let Ok(sample) = Auto::new(&part, None, None) else { return Ok(false) };
         let roughly = (ROUGHLY * rows.len() as f64 / problem.n_rows() as f64).clamp(0.1, 0.8);
         let mut sample = sample.aiming_at(roughly);
         for _ in 0..ROUNDS {
@@ -44,7 +45,7 @@ impl Auto<'_> {
                 let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
                 stop |= said == Control::Stop;
                 said
-            });
+            })?;
             let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(roughly));
             if stop || near || !matches!(ended, Ended::Epoch) {
                 break;
@@ -52,11 +53,11 @@ impl Auto<'_> {
         }
         let point = sample.point();
         if !point.is_finite() {
-            return false;
+            return Ok(false);
         }
         self.point = point;
         (self.stage, self.at_lambda) = (Stage::Identify, at_lambda);
-        true
+        Ok(true)
     }
 }
 
@@ -122,11 +123,11 @@ mod tests {
         for (sorted, weighted) in [(false, false), (true, false), (false, true)] {
             let problem = problem(LossKind::Logistic, sorted, weighted);
             let mut auto = Auto::new(&problem, None, None).unwrap();
-            assert!(matches!(auto.epoch(&mut |_| Control::Continue), Ended::Epoch));
+            assert!(matches!(auto.epoch(&mut |_| Control::Continue), Ok(Ended::Epoch)));
             assert_eq!(auto.standing().round.unwrap().stage, Stage::Identify);
             let near = auto.certificate().unwrap();
             let optimum = problem.fit().unwrap().certificate;
-            let at_zero = crate::certificate::certify(&problem, &crate::problem::Point::zero(&problem));
+            let at_zero = crate::certificate::certify(&problem, &crate::problem::Point::zero(&problem)).unwrap();
             let left = (near.objective - optimum.objective) / (at_zero.objective - optimum.objective);
             assert!((-1e-9..0.02).contains(&left), "{left} of the way is left, sorted: {sorted}, weighted: {weighted}");
             assert!(optimum.within(1e-6) && !near.within(1e-9), "the proof is on all rows");
@@ -139,6 +140,7 @@ mod tests {
             assert_eq!(bends_alike(&problem(loss, false, false)), bends, "{loss:?}");
         }
         let problem = problem(LossKind::Squared, false, false);
-        assert!(!Auto::new(&problem, None, None).unwrap().start_from_a_sample(&mut |_| Control::Continue));
+        let mut auto = Auto::new(&problem, None, None).unwrap();
+        assert!(!auto.start_from_a_sample(&mut |_| Control::Continue).unwrap());
     }
 }

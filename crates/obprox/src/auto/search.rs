@@ -1,5 +1,8 @@
 //! The line search on F that every Newton step goes through.
 
+use crate::Result;
+use crate::rows::between;
+
 /// A step that was taken.
 pub(super) struct Step {
     /// Its share of the way.
@@ -20,15 +23,13 @@ pub(super) fn search(
     before: f64,
     expected: f64,
     (x, z): (&[f64], &[f64]),
-    mut value: impl FnMut(f64, &[f64]) -> f64,
-) -> Option<Step> {
+    mut value: impl FnMut(f64, &[f64]) -> Result<f64>,
+) -> Result<Option<Step>> {
     let mut best: Option<Step> = None;
     let mut size = 1.0;
     for _ in 0..30 {
-        // A whole step lands on z itself, zeros included.
-        let between = |(x, z): (&f64, &f64)| if size == 1.0 { *z } else { x + size * (z - x) };
-        let trial: Vec<f64> = x.iter().zip(z).map(between).collect();
-        let after = value(size, &trial);
+        let trial = between(x, z, size);
+        let after = value(size, &trial)?;
         if best.as_ref().is_some_and(|best| after.is_nan() || after >= best.objective) {
             break;
         }
@@ -43,12 +44,7 @@ pub(super) fn search(
         }
         size *= 0.5;
     }
-    best
-}
-
-/// Margins after a share of a step.
-pub(super) fn shifted(margins: &[f64], size: f64, shift: &[f64]) -> Vec<f64> {
-    margins.iter().zip(shift).map(|(margin, shift)| margin + size * shift).collect()
+    Ok(best)
 }
 
 #[cfg(test)]
@@ -59,8 +55,9 @@ mod tests {
     fn towards(at: f64, expected: f64) -> Option<Step> {
         search(at * at, expected, (&[0.0, 3.0], &[1.0, 0.0]), |size, x| {
             assert_eq!(x, if size == 1.0 { [1.0, 0.0] } else { [size, 3.0 - 3.0 * size] });
-            (size - at) * (size - at)
+            Ok((size - at) * (size - at))
         })
+        .unwrap()
     }
 
     #[test]
@@ -77,9 +74,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_no_step() {
-        assert!(search(1.0, -1.0, (&[0.0], &[1.0]), |_, _| f64::NAN).is_none());
-        let near = search(1.0, -1.0, (&[0.0], &[1.0]), |size, _| if size > 0.3 { f64::NAN } else { 1.0 - size });
-        assert_eq!(near.unwrap().size, 0.25);
+        assert!(search(1.0, -1.0, (&[0.0], &[1.0]), |_, _| Ok(f64::NAN)).unwrap().is_none());
+        let near = search(1.0, -1.0, (&[0.0], &[1.0]), |size, _| Ok(if size > 0.3 { f64::NAN } else { 1.0 - size }));
+        assert_eq!(near.unwrap().unwrap().size, 0.25);
     }
 
     #[test]

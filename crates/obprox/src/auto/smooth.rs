@@ -5,6 +5,7 @@
 //! width falls from what the targets span to that of the loss itself, each optimum the start of the next.
 
 use super::Auto;
+use crate::Result;
 use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
 
@@ -22,25 +23,25 @@ const ROUNDS: usize = 6;
 impl Auto<'_> {
     /// Moves to the optimum of a loss nearly as flat as the one at hand, where that pays; whether it did. Where `tell` says
     /// stop the point so far will do.
-    pub(super) fn start_from_smoother_losses(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> bool {
+    pub(super) fn start_from_smoother_losses(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
         let problem = self.whole;
         let unit = problem.margin_unit();
-        let Some((low, high)) = problem.loss().slope_range(problem.targets()[0]) else { return false };
+        let Some((low, high)) = problem.loss().slope_range(problem.targets()[0]) else { return Ok(false) };
         if self.ends[0].is_some() || problem.loss().smoother(unit / WORTH_IT).is_none() {
-            return false;
+            return Ok(false);
         }
         let (mut width, mut stop) = (WIDEST * unit, false);
         let mut point = self.point();
         while let Some(loss) = problem.loss().smoother(width).filter(|_| !stop) {
             let smooth = problem.with_loss(loss);
-            let Ok(auto) = Auto::new(&smooth, Some(&point), None) else { return false };
+            let Ok(auto) = Auto::new(&smooth, Some(&point), None) else { return Ok(false) };
             let mut auto = auto.aiming_at(0.0);
             for _ in 0..ROUNDS {
                 let ended = auto.epoch(&mut |progress| {
                     let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
                     stop |= said == Control::Stop;
                     said
-                });
+                })?;
                 let enough = ROUGHLY * width * low.abs().max(high.abs());
                 let near = |certificate: &crate::Certificate| certificate.gap.is_some_and(|gap| gap <= enough);
                 if stop || auto.certificate.as_ref().is_some_and(near) || !matches!(ended, Ended::Epoch) {
@@ -57,6 +58,6 @@ impl Auto<'_> {
         }
         self.point = self.reduced.shrink(&point);
         (self.stage, self.stretch) = (Stage::Identify, 1.0);
-        true
+        Ok(true)
     }
 }

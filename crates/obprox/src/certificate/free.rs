@@ -12,12 +12,11 @@
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
-
 use super::Intercept;
-use crate::pass::{self, Look};
+use crate::Result;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
+use crate::rows::{DualJob, Job, Shards};
 
 /// How far the margins may lie from here at the optimum, in units of [`Problem::margin_unit`].
 const FAR: f64 = 1e3;
@@ -31,14 +30,9 @@ const NEGLIGIBLE: f64 = 1e-14;
 const LITTLE: f64 = 1e-6;
 /// A pivot below this share of its diagonal is that of a column which depends on those before it.
 const DEPENDENT: f64 = 1e-11;
-/// A difference that is smaller than this share of its terms is that of their last bits.
-const NOISE: f64 = 1e-14;
-/// Tasks that the rows are dealt to: the same number for any number of threads, so that the bits are the same.
-const TASKS: usize = 16;
 
-/// Slopes of the rows that are feasible but for what is `open`, and the gradient they have.
+/// The gradient of a dual point that is feasible but for what is `open`.
 pub(super) struct Feasible<'a> {
-    pub duals: Cow<'a, [f64]>,
     pub gradient: Cow<'a, [f64]>,
     /// How far the true gradient may be from that.
     pub off: Option<Vec<f64>>,
@@ -46,26 +40,27 @@ pub(super) struct Feasible<'a> {
     pub open: f64,
 }
 
-/// The slopes of a look without that of the intercept, if nothing else is without penalty: θ′ = θ − h·c_b/Σh. No pass over
+/// The dual point without the slope of the intercept, if nothing else is without penalty: θ′ = θ − h·c_b/Σh. No pass over
 /// the data is needed, since that moves the slope of a column by no more than |c_b| times its largest entry.
 pub(super) fn without_slope<'a>(
+    rows: &mut dyn Shards,
     problem: &Problem,
     intercepts: &[Intercept],
-    look: &'a Look,
+    gradient: &'a [f64],
     largest: &[f64],
-) -> Option<Feasible<'a>> {
-    let &[Intercept { at, slope }] = intercepts else { return None };
+) -> Result<Option<Feasible<'a>>> {
+    let &[Intercept { at, slope }] = intercepts else { return Ok(None) };
     if has_free_features(problem) {
-        return None;
+        return Ok(None);
     }
-    let n_rows = problem.n_rows();
-    let mean =
-        |of: &[f64]| pass::sum_rows(n_rows, |row| pass::weighted(problem.row_weight(row), || of[row])) / n_rows as f64;
-    let step = slope / mean(&look.curvatures);
-    let duals: Vec<f64> = look.slopes.iter().zip(&look.curvatures).map(|(dual, h)| dual - step * h).collect();
-    let open = mean(&duals).abs() * (FAR * problem.margin_unit() + 2.0 * at.abs());
+    let step = slope / rows.dual(DualJob::Curvature)?[0];
+    if !step.is_finite() {
+        return Ok(None);
+    }
+    let left = rows.dual(DualJob::Move(step))?[0];
+    let open = left.abs() * (FAR * problem.margin_unit() + 2.0 * at.abs());
     let off = Some(largest.iter().map(|largest| slope.abs() * largest).collect());
-    step.is_finite().then(|| Feasible { duals: duals.into(), gradient: (&look.gradient[..]).into(), off, open })
+    Ok(Some(Feasible { gradient: gradient.into(), off, open }))
 }
 
 /// Whether there may be features without penalty: with the same l1 penalty on all, only the intercept has none.
@@ -74,15 +69,16 @@ fn has_free_features(problem: &Problem) -> bool {
     regularization.l1 == 0.0 || regularization.weights.as_ref().is_some_and(|weights| weights.contains(&0.0))
 }
 
-/// Corrects the rows' slopes `duals` at given margins, whose gradient is at hand.
+/// Corrects the dual point of placed rows, whose gradient is at hand.
 pub(super) fn feasible<'a>(
+    rows: &mut dyn Shards,
     problem: &Problem,
     point: &Point,
     objective: f64,
     intercepts: &[Intercept],
-    (margins, duals, gradient): (&[f64], &'a [f64], &'a [f64]),
-) -> Feasible<'a> {
-    let regularization = problem.regularization();
+    gradient: &'a [f64],
+) -> Result<Feasible<'a>> {
+    let (outputs, regularization) = (problem.outputs(), problem.regularization());
     let is_free = |feature: &u32| {
         let term = regularization.term(*feature as usize);
         term.kink() == 0.0 && term.l2 == 0.0
@@ -95,254 +91,59 @@ pub(super) fn feasible<'a>(
         let square = |of: fn(&Intercept) -> f64| intercepts.iter().map(|b| of(b) * of(b)).sum::<f64>().sqrt();
         let open = square(|b| b.slope) * (far + 2.0 * square(|b| b.at));
         if open <= LITTLE * objective.abs() {
-            return Feasible { duals: duals.into(), gradient: gradient.into(), off: None, open };
+            return Ok(Feasible { gradient: gradient.into(), off: None, open });
         }
     }
-    let mut columns = FreeColumns::of(problem, &features);
-    let far = far + 2.0 * columns.size_of_margins(problem, point, &features, intercepts);
-    if columns.size() > MOST {
-        let (c, squares) = (columns.slopes(problem, duals), columns.squares(problem));
-        let open = |at: usize| c[at].abs() * far / squares[at / columns.outputs].sqrt();
+    let squares = rows.dual(DualJob::Free(&features))?;
+    let of = |&feature: &u32| &point.weights[feature as usize * outputs..][..outputs];
+    let x: Vec<f64> = features.iter().flat_map(of).copied().chain(intercepts.iter().map(|b| b.at)).collect();
+    let far = far + 2.0 * rows.dual(DualJob::FreeMargins(&x))?[0].sqrt();
+    if x.len() > MOST {
+        let c = rows.dual(DualJob::FreeSlopes)?;
+        let open = |at: usize| c[at].abs() * far / squares[at / outputs].sqrt();
         let open = (0..c.len()).filter(|&at| c[at] != 0.0).map(open).sum();
-        return Feasible { duals: duals.into(), gradient: gradient.into(), off: None, open };
+        return Ok(Feasible { gradient: gradient.into(), off: None, open });
     }
-    let gram = columns.orthogonalise(problem);
+    let gram = orthogonalise(rows, squares.len())?;
     let left = |c: &[f64]| {
         let of_output = |k: usize| {
-            let c: Vec<f64> = c.iter().skip(k).step_by(problem.outputs()).copied().collect();
+            let c: Vec<f64> = c.iter().skip(k).step_by(outputs).copied().collect();
             c.iter().zip(gram.solve(&c)).map(|(c, z)| c * z).sum::<f64>()
         };
-        (0..problem.outputs()).map(of_output).sum::<f64>().max(0.0).sqrt() * far
+        (0..outputs).map(of_output).sum::<f64>().max(0.0).sqrt() * far
     };
-    let mut corrected = duals.to_vec();
-    let mut c = columns.slopes(problem, &corrected);
-    let mut is_held = vec![false; problem.n_rows()];
+    let mut c = rows.dual(DualJob::FreeSlopes)?;
     let mut hessian: Option<Factor> = None;
     for _ in 0..CORRECTIONS {
         if left(&c) <= NEGLIGIBLE * objective.abs() {
             break;
         }
-        let factor = hessian.get_or_insert_with(|| columns.hessian(problem, margins, &is_held));
-        if columns.correct(problem, margins, &factor.solve(&c), &mut corrected, &mut is_held) {
-            hessian = None;
-        }
-        c = columns.slopes(problem, &corrected);
+        let factor = match hessian.take() {
+            Some(factor) => factor,
+            None => Factor::of(c.len(), rows.dual(DualJob::FreeHessian)?),
+        };
+        let held = rows.dual(DualJob::FreeCorrect(&factor.solve(&c)))?[0];
+        hessian = Some(factor).filter(|_| held == 0.0);
+        c = rows.dual(DualJob::FreeSlopes)?;
     }
-    let gradient = pass::gradient(problem, &corrected);
-    Feasible { duals: corrected.into(), gradient: gradient.into(), off: None, open: left(&c) }
+    let gradient = rows.array(&Job::Dual(DualJob::Gradient))?.to_vec();
+    Ok(Feasible { gradient: gradient.into(), off: None, open: left(&c) })
 }
 
-/// The columns without penalty, row by row; the intercept's, where there is one, is the last.
-struct FreeColumns {
-    width: usize,
-    outputs: usize,
-    rows: Vec<Vec<(u32, f64)>>,
-}
-
-impl FreeColumns {
-    fn of(problem: &Problem, features: &[u32]) -> Self {
-        let one = problem.has_intercept().then_some((features.len() as u32, 1.0));
-        let rows = match problem.columns() {
-            Some(columns) => {
-                let mut rows = vec![Vec::new(); problem.n_rows()];
-                for (place, &feature) in features.iter().enumerate() {
-                    columns.for_each(feature as usize, |row, value| rows[row].push((place as u32, value)));
-                }
-                rows.iter_mut().for_each(|row: &mut Vec<_>| row.extend(one));
-                rows
-            }
-            None => {
-                let row = |row: usize| {
-                    let mut entries = Vec::new();
-                    problem.matrix().for_each(row, |column, value| {
-                        if let Ok(place) = features.binary_search(&(column as u32)) {
-                            entries.push((place as u32, value));
-                        }
-                    });
-                    entries.extend(one);
-                    entries
-                };
-                (0..problem.n_rows()).into_par_iter().map(row).collect()
-            }
-        };
-        Self { width: features.len() + usize::from(problem.has_intercept()), outputs: problem.outputs(), rows }
+/// Replaces what hardly differs from a sum of the columns before it by the difference; the factor of G = AᵀA.
+fn orthogonalise(rows: &mut dyn Shards, size: usize) -> Result<Factor> {
+    let mut gram = rows.dual(DualJob::FreeGram)?;
+    let factor = Factor::of(size, gram.clone());
+    if factor.depends.iter().all(|depends| !depends) {
+        return Ok(factor);
     }
-
-    /// Where output k of a place is among the coordinates.
-    fn at(&self, place: u32, output: usize) -> usize {
-        place as usize * self.outputs + output
+    for row in 0..size {
+        (0..row).for_each(|column| gram[column * size + row] = gram[row * size + column]);
     }
-
-    fn size(&self) -> usize {
-        self.width * self.outputs
-    }
-
-    /// What the coordinates of a point add to the margins, in quadratic mean.
-    fn size_of_margins(&self, problem: &Problem, point: &Point, features: &[u32], intercepts: &[Intercept]) -> f64 {
-        let of = |&feature: &u32| &point.weights[feature as usize * self.outputs..][..self.outputs];
-        let weights = features.iter().flat_map(of).copied();
-        let x: Vec<f64> = weights.chain(intercepts.iter().map(|intercept| intercept.at)).collect();
-        let square = |row: usize, k: usize| {
-            let margin: f64 = self.rows[row].iter().map(|&(place, value)| value * x[self.at(place, k)]).sum();
-            problem.row_weight(row) * margin * margin
-        };
-        let sums = self.sum(1, |row, sum| sum[0] += (0..self.outputs).map(|k| square(row, k)).sum::<f64>());
-        sums[0].sqrt()
-    }
-
-    /// The mean squares of the columns.
-    fn squares(&self, problem: &Problem) -> Vec<f64> {
-        self.sum(self.width, |row, sums| {
-            for &(place, value) in &self.rows[row] {
-                sums[place as usize] += problem.row_weight(row) * value * value;
-            }
-        })
-    }
-
-    /// Replaces what hardly differs from a sum of the columns before it by the difference; the factor of G = AᵀA.
-    fn orthogonalise(&mut self, problem: &Problem) -> Factor {
-        let gram = |columns: &Self| columns.sum_products(problem, 1, |row, entry| entry[0] = problem.row_weight(row));
-        let mut first = gram(self);
-        let size = self.width;
-        let factor = Factor::of(size, first.clone());
-        if factor.depends.iter().all(|depends| !depends) {
-            return factor;
-        }
-        for row in 0..size {
-            (0..row).for_each(|column| first[column * size + row] = first[row * size + column]);
-        }
-        for place in (0..size).filter(|&place| factor.depends[place]) {
-            let share = factor.solve(&first[place * size..][..size]);
-            for row in &mut self.rows {
-                let of = |sum: f64, &(other, value): &(u32, f64)| sum + share[other as usize] * value;
-                let others: f64 = row.iter().fold(0.0, of);
-                let own = row.iter().position(|entry| entry.0 as usize == place);
-                let value = own.map_or(0.0, |at| row[at].1);
-                // The rest of what is the same to rounding is noise, and not a column.
-                let rest = value - others;
-                let rest = if rest.abs() <= NOISE * (value.abs() + others.abs()) { 0.0 } else { rest };
-                match own {
-                    Some(at) => row[at].1 = rest,
-                    None if rest != 0.0 => row.push((place as u32, rest)),
-                    None => {}
-                }
-            }
-        }
-        self.rows.iter_mut().for_each(|row| row.sort_unstable_by_key(|entry| entry.0));
-        Factor::of(size, gram(self))
-    }
-
-    /// Some numbers a task, added up in the order of the rows.
-    fn sum(&self, len: usize, add: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
-        let share = self.rows.len().div_ceil(TASKS).max(1);
-        let part = |first: usize| {
-            let mut sums = vec![0.0; len];
-            (first..(first + share).min(self.rows.len())).for_each(|row| add(row, &mut sums));
-            sums
-        };
-        let starts: Vec<usize> = (0..self.rows.len()).step_by(share).collect();
-        let parts: Vec<Vec<f64>> = starts.into_par_iter().map(part).collect();
-        let scale = 1.0 / self.rows.len() as f64;
-        let mut total = vec![0.0; len];
-        for part in parts {
-            total.iter_mut().zip(part).for_each(|(total, part)| *total += scale * part);
-        }
-        total
-    }
-
-    /// c = (1/N) Σ wᵢ Aᵢᵀθᵢ.
-    fn slopes(&self, problem: &Problem, duals: &[f64]) -> Vec<f64> {
-        self.sum(self.size(), |row, sums| {
-            let weight = problem.row_weight(row);
-            if weight > 0.0 {
-                for &(place, value) in &self.rows[row] {
-                    for (k, dual) in duals[row * self.outputs..][..self.outputs].iter().enumerate() {
-                        sums[self.at(place, k)] += weight * value * dual;
-                    }
-                }
-            }
-        })
-    }
-
-    /// (1/N) Σ Aᵢᵀ Bᵢ Aᵢ for so many outputs K, where `block` writes the K × K matrix of a row over zeros.
-    fn sum_products(&self, problem: &Problem, outputs: usize, block: impl Fn(usize, &mut [f64]) + Sync) -> Vec<f64> {
-        let size = self.width * outputs;
-        self.sum(size * size, |row, sums| {
-            if problem.row_weight(row) == 0.0 {
-                return;
-            }
-            let mut entries = vec![0.0; outputs * outputs];
-            block(row, &mut entries);
-            for &(place, value) in &self.rows[row] {
-                for &(other, with) in self.rows[row].iter().filter(|(other, _)| *other <= place) {
-                    for (at, entry) in entries.iter().enumerate() {
-                        let (k, m) = (at / outputs, at % outputs);
-                        let (at, other) = (place as usize * outputs + k, other as usize * outputs + m);
-                        sums[at * size + other] += value * with * entry;
-                    }
-                }
-            }
-        })
-    }
-
-    /// AᵀHA at given margins, without the rows that are held.
-    fn hessian(&self, problem: &Problem, margins: &[f64], is_held: &[bool]) -> Factor {
-        let products = self.sum_products(problem, self.outputs, |row, entries| {
-            if !is_held[row] {
-                let weight = problem.row_weight(row);
-                curvatures(problem, &margins[row * self.outputs..][..self.outputs], row, entries);
-                entries.iter_mut().for_each(|entry| *entry *= weight);
-            }
-        });
-        Factor::of(self.size(), products)
-    }
-
-    /// θ ← θ − H·Aδ. A row that would leave the domain keeps its θ and is held from now on; whether there is one.
-    fn correct(
-        &self,
-        problem: &Problem,
-        margins: &[f64],
-        delta: &[f64],
-        duals: &mut [f64],
-        is_held: &mut [bool],
-    ) -> bool {
-        let outputs = self.outputs;
-        let rows = duals.par_chunks_exact_mut(outputs).zip(is_held.par_iter_mut()).enumerate();
-        let leaves = |(row, (duals, is_held)): (usize, (&mut [f64], &mut bool))| {
-            if *is_held || problem.row_weight(row) == 0.0 {
-                return false;
-            }
-            let mut shift = vec![0.0; outputs];
-            for &(place, value) in &self.rows[row] {
-                shift.iter_mut().enumerate().for_each(|(k, shift)| *shift += value * delta[self.at(place, k)]);
-            }
-            let mut entries = vec![0.0; outputs * outputs];
-            curvatures(problem, &margins[row * outputs..][..outputs], row, &mut entries);
-            let mut trial = duals.to_vec();
-            for (trial, line) in trial.iter_mut().zip(entries.chunks_exact(outputs)) {
-                *trial -= line.iter().zip(&shift).map(|(h, shift)| h * shift).sum::<f64>();
-            }
-            let inside = problem.loss().conjugate(&trial, problem.targets()[row]).is_some_and(f64::is_finite);
-            if inside {
-                duals.copy_from_slice(&trial);
-            }
-            *is_held = !inside;
-            !inside
-        };
-        rows.map(leaves).reduce(|| false, |a, b| a | b)
-    }
-}
-
-/// ∇²ℓ of a row, or as much of it as the loss gives, over zeros.
-fn curvatures(problem: &Problem, margins: &[f64], row: usize, entries: &mut [f64]) {
-    let (loss, outputs, target) = (problem.loss(), margins.len(), problem.targets()[row]);
-    if outputs > 1 && loss.hessian(margins, target, entries) {
-        return;
-    }
-    let mut diagonal = vec![0.0; outputs];
-    if loss.curvature(margins, target, &mut diagonal) {
-        (0..outputs).for_each(|k| entries[k * outputs + k] = diagonal[k]);
-    }
+    let share = |place: usize| (place, factor.solve(&gram[place * size..][..size]));
+    let replaced: Vec<(usize, Vec<f64>)> = (0..size).filter(|&place| factor.depends[place]).map(share).collect();
+    rows.dual(DualJob::FreeReplace(&replaced))?;
+    Ok(Factor::of(size, rows.dual(DualJob::FreeGram)?))
 }
 
 /// A Cholesky factor that passes over the columns which depend on those before them.

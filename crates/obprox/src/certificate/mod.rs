@@ -16,10 +16,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::free::Feasible;
-use crate::intercept;
-use crate::pass::{self, Look};
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Point, Problem};
+use crate::rows::{DualJob, Gradient, Shards};
+use crate::{Result, intercept};
 
 /// What is known about a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,66 +64,63 @@ impl Certificate {
 }
 
 /// Computes the certificate of a point: three or four passes over the data, in parallel.
-pub fn certify(problem: &Problem, point: &Point) -> Certificate {
-    let mut margins = pass::margins(problem.matrix(), point);
-    let row_gradients = pass::row_gradients(problem, &margins);
-    let mut gradient = pass::gradient(problem, &row_gradients);
-    certify_at(problem, point, &mut margins, row_gradients, &mut gradient)
-}
-
-/// The same, of a point that was looked at, with the intercept where it is. With the largest entry of each column at hand
-/// the slope that it has costs no pass over the data; at its optimum, or next to it, the proof is better without them.
-pub(crate) fn certify_look(problem: &Problem, point: &Point, look: &Look, largest: Option<&[f64]>) -> Certificate {
-    let intercept = Intercept { at: point.intercept[0], slope: look.intercept_slope };
-    let intercepts = if problem.has_intercept() { vec![intercept] } else { Vec::new() };
-    let mut certificate = figures(problem, point, look.loss, &intercepts, &look.gradient);
+pub fn certify(problem: &Problem, point: &Point) -> Result<Certificate> {
+    let rows = &mut *problem.rows();
+    rows.place(point)?;
+    let mut gradient = rows.gradient()?;
+    let mut certificate = figures(problem, point, &gradient);
     if !has_dual(problem) || certificate.objective.is_nan() {
-        return certificate;
+        return Ok(certificate);
     }
-    let seen = (&look.margins[..], &look.slopes[..], &look.gradient[..]);
-    let feasible = largest
-        .and_then(|largest| free::without_slope(problem, &intercepts, look, largest))
-        .unwrap_or_else(|| free::feasible(problem, point, certificate.objective, &intercepts, seen));
-    certificate.gap = Some(gap(problem, certificate.objective, &feasible));
-    certificate
+    // What the gap would have to allow for the slope left in the intercept; where that is nothing, a pass is saved.
+    let slopes = gradient.intercept.iter().filter(|_| problem.has_intercept());
+    let allowance = slopes.map(|slope| slope.abs() * problem.margin_unit()).sum::<f64>();
+    let mut moved = point.intercept.clone();
+    if allowance > 1e-13 * certificate.objective.abs() {
+        intercept::centre(rows, &mut moved)?;
+        // The old one goes before the new one comes: at a huge n two of them are too many.
+        drop(std::mem::take(&mut gradient));
+        gradient = rows.gradient()?;
+    }
+    let intercepts = intercepts(problem, &moved, &gradient);
+    let feasible = free::feasible(rows, problem, point, certificate.objective, &intercepts, &gradient.weights)?;
+    certificate.gap = Some(gap(rows, problem, certificate.objective, &feasible)?);
+    Ok(certificate)
 }
 
-/// The same, with the margins, the rows' gradients and the full gradient of the point at hand. Where the intercept has
-/// to be moved for the dual point, margins and gradient come back moved with it.
-pub(crate) fn certify_at(
+/// The same of the point that the rows are placed at, with the gradient there at hand and the intercept where it is. With
+/// the largest entry of each column at hand the slope that it has costs no pass over the data; at its optimum, or next
+/// to it, the proof is better without them.
+pub(crate) fn certify_placed(
+    rows: &mut dyn Shards,
     problem: &Problem,
     point: &Point,
-    margins: &mut [f64],
-    mut row_gradients: Vec<f64>,
-    gradient: &mut Vec<f64>,
-) -> Certificate {
-    let unit = problem.margin_unit();
-    let intercepts_at = |intercept: &[f64], row_gradients: &[f64]| -> Vec<Intercept> {
-        if !problem.has_intercept() {
-            return Vec::new();
-        }
-        let slopes = pass::intercept_gradient(problem, row_gradients);
-        slopes.into_iter().zip(intercept).map(|(slope, &at)| Intercept { at, slope }).collect()
+    gradient: &Gradient,
+    largest: Option<&[f64]>,
+) -> Result<Certificate> {
+    let mut certificate = figures(problem, point, gradient);
+    if !has_dual(problem) || certificate.objective.is_nan() {
+        return Ok(certificate);
+    }
+    rows.dual(DualJob::Begin)?;
+    let intercepts = intercepts(problem, &point.intercept, gradient);
+    let feasible = match largest {
+        Some(largest) => free::without_slope(rows, problem, &intercepts, &gradient.weights, largest)?,
+        None => None,
     };
-    let mut intercepts = intercepts_at(&point.intercept, &row_gradients);
-    let mut certificate = figures(problem, point, pass::mean_loss(problem, margins), &intercepts, gradient);
-    // What the gap would have to allow for the slope left in the intercept; where that is nothing, two passes are saved.
-    let allowance = intercepts.iter().map(|intercept| intercept.slope.abs() * unit).sum::<f64>();
-    if allowance > 1e-13 * certificate.objective.abs() && has_dual(problem) {
-        let mut moved = point.intercept.clone();
-        intercept::centre(problem, margins, &mut moved);
-        row_gradients = pass::row_gradients(problem, margins);
-        // The old one goes before the new one comes: at a huge n two of them are too many.
-        *gradient = Vec::new();
-        *gradient = pass::gradient(problem, &row_gradients);
-        intercepts = intercepts_at(&moved, &row_gradients);
+    let feasible = match feasible {
+        Some(feasible) => feasible,
+        None => free::feasible(rows, problem, point, certificate.objective, &intercepts, &gradient.weights)?,
+    };
+    certificate.gap = Some(gap(rows, problem, certificate.objective, &feasible)?);
+    Ok(certificate)
+}
+
+fn intercepts(problem: &Problem, at: &[f64], gradient: &Gradient) -> Vec<Intercept> {
+    if !problem.has_intercept() {
+        return Vec::new();
     }
-    if has_dual(problem) && !certificate.objective.is_nan() {
-        let seen = (&*margins, &row_gradients[..], &gradient[..]);
-        let feasible = free::feasible(problem, point, certificate.objective, &intercepts, seen);
-        certificate.gap = Some(gap(problem, certificate.objective, &feasible));
-    }
-    certificate
+    at.iter().zip(&gradient.intercept).map(|(&at, &slope)| Intercept { at, slope }).collect()
 }
 
 /// Whether the loss has a conjugate, and so the problem a dual.
@@ -139,12 +136,13 @@ struct Intercept {
 }
 
 /// All but the gap.
-fn figures(problem: &Problem, point: &Point, loss: f64, intercepts: &[Intercept], gradient: &[f64]) -> Certificate {
+fn figures(problem: &Problem, point: &Point, gradient: &Gradient) -> Certificate {
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
+    let (loss, intercepts) = (gradient.loss, intercepts(problem, &point.intercept, gradient));
     let parts: Vec<Sums> = point
         .weights
         .par_chunks(BLOCK)
-        .zip(gradient.par_chunks(BLOCK))
+        .zip(gradient.weights.par_chunks(BLOCK))
         .enumerate()
         .map(|(block, (weights, gradient))| {
             Sums::of(weights, gradient, |at| regularization.term((block * BLOCK + at) / outputs))
@@ -153,11 +151,11 @@ fn figures(problem: &Problem, point: &Point, loss: f64, intercepts: &[Intercept]
     let Sums { l1, penalty, nnz, mut kkt, mut mapping, zeros, mut support } =
         parts.into_iter().fold(Sums::default(), Sums::plus);
     let mut filled = nnz;
-    for Intercept { at, slope, .. } in intercepts {
+    for Intercept { at, slope } in intercepts {
         kkt = larger(kkt, slope.abs());
-        mapping += square(*slope);
-        support += square(*slope);
-        filled += usize::from(*at != 0.0);
+        mapping += square(slope);
+        support += square(slope);
+        filled += usize::from(at != 0.0);
     }
     Certificate {
         objective: loss + penalty,
@@ -227,9 +225,9 @@ impl Sums {
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// F less the dual value of a feasible point and what unpenalised coordinates leave open.
-fn gap(problem: &Problem, objective: f64, feasible: &Feasible) -> f64 {
+fn gap(rows: &mut dyn Shards, problem: &Problem, objective: f64, feasible: &Feasible) -> Result<f64> {
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
-    let Feasible { duals, gradient, off, open } = feasible;
+    let Feasible { gradient, off, open } = feasible;
     let slope = |at: usize| gradient[at].abs() + off.as_ref().map_or(0.0, |off| off[at]);
     let room = |at: usize| {
         let (term, slope) = (regularization.term(at / outputs), slope(at));
@@ -244,12 +242,12 @@ fn gap(problem: &Problem, objective: f64, feasible: &Feasible) -> f64 {
         if term.l2 > 0.0 { term.conjugate(scale * slope(at)) } else { 0.0 }
     };
     let conjugate: f64 = (0..with_l2).map(of).sum();
-    let mean = pass::mean_conjugate(problem, scale, duals);
+    let mean = rows.dual(DualJob::Value(scale))?[0];
     // Terms of a sum may be much larger than the sum: about as large as the loss at x = 0.
     let rounding = ROUNDING * (objective.abs() + mean.abs() + conjugate + 1e3 * problem.least_scale());
     let gap = objective + mean + conjugate + scale * open;
     // A dual that is not finite proves nothing; it must not pass for a loss without a dual. F − F* is never negative.
-    if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding }
+    Ok(if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding })
 }
 
 fn square(x: f64) -> f64 {

@@ -10,8 +10,8 @@ use crate::certificate::Certificate;
 use crate::data::{Dataset, Matrix};
 use crate::loss::{LossKind, Task, class_probabilities};
 use crate::metrics::{self, Metrics};
-use crate::pass;
 use crate::problem::{Point, Problem};
+use crate::rows::pass;
 use crate::{Error, Result};
 
 /// So many weights are held in a row without a question; more only where they are no more than so many times the

@@ -52,7 +52,7 @@ impl Rate {
         let optimum = Settings { tolerance: 1e-12, ..Settings::default() };
         let Some(best) = attempt(&problem, optimum, "auto".into(), quiet)? else { return Ok(None) };
         let best = best.certificate.objective;
-        let origin = certify(&problem, &obprox::Point::zero(&problem)).objective - best;
+        let origin = certify(&problem, &obprox::Point::zero(&problem))?.objective - best;
         let steps_an_epoch = self.planted.rows.div_ceil(self.batch) as u64;
         let mut curves = Vec::new();
         for &step in &self.steps {

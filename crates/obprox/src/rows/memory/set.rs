@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use super::descent::Columns;
+use super::gram;
 use super::lists::RowLists;
-use super::{FEW, gram};
+use super::pass::FEW_COLUMNS;
 use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::problem::Problem;
@@ -171,15 +172,15 @@ impl WorkingSet {
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 
-    /// The places of a Hessian, in its order: those that are wanted, and others where they come along. The intercept,
-    /// where the problem has one, is the last.
-    pub fn order(&self, problem: &Problem, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
-        let mut order = match self.lists(problem) {
-            Some((order, _)) => order.clone(),
-            None => (0..self.features.len()).filter(|&place| wanted(place)).collect(),
-        };
-        order.extend(problem.has_intercept().then_some(self.features.len()));
-        order
+    /// The places of a Hessian, in its order: those that are wanted, which rise, and others where they come along. The
+    /// intercept, where the problem has one, is the last of both.
+    pub fn order(&self, problem: &Problem, wanted: Vec<usize>) -> Vec<usize> {
+        match self.lists(problem) {
+            Some((order, _)) => {
+                order.iter().copied().chain(problem.has_intercept().then_some(self.features.len())).collect()
+            }
+            None => wanted,
+        }
     }
 
     /// The lower triangle of Σ hᵢ dᵢdᵢᵀ over the places that [`Self::order`] gave.
@@ -214,7 +215,7 @@ impl WorkingSet {
             if in_rows && problem.matrix().is_dense() {
                 return None;
             }
-            if problem.n_features() <= FEW && in_rows {
+            if problem.n_features() <= FEW_COLUMNS && in_rows {
                 let share = self.entries(problem) as f64 / problem.matrix().nnz().max(1) as f64;
                 if self.whole || share >= MOST_OF_THE_ROWS {
                     return None;

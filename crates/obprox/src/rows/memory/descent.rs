@@ -4,7 +4,7 @@
 //! Of the Hessian only the products hᵢ·dᵢ·(z − x) are kept, one a row; a coordinate costs the entries of its column.
 //! Coordinate descent finds the face, conjugate gradients go to the minimum on it.
 
-use super::face::{Face, conjugate_gradients};
+use crate::auto::face::{Face, conjugate_gradients};
 use crate::data::{Gathered, Matrix};
 use crate::penalty::ElasticNet;
 use crate::penalty::shrink::shrink;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::data::{Matrix, Rows, with_rows};
+use crate::huge::Huge;
 use crate::problem::{Point, Problem};
 
 /// Rows in one fixed block of a sum.
@@ -118,31 +119,58 @@ pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Ve
 }
 
 /// (1/N) Σ wᵢ·gᵢ·dᵢ, as many outputs as `row_gradients` has a row: the gradient of f with respect to x.
-pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Vec<f64> {
-    let mut gradient = Vec::new();
-    gradient_into(problem, row_gradients, &mut gradient);
+pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Huge<f64> {
+    let outputs = row_gradients.len() / problem.n_rows();
+    let scale = 1.0 / problem.n_rows() as f64;
+    if problem.columns().is_none() && outputs == 1 && problem.n_features() <= FEW_COLUMNS {
+        let mut sums = sum_rows_times(problem.matrix(), &pulls(problem, row_gradients));
+        sums.iter_mut().for_each(|sum| *sum *= scale);
+        return sums.into();
+    }
+    let mut gradient = Huge::zeros(problem.n_features() * outputs);
+    if let Some(columns) = problem.columns() {
+        gradient_by_columns(problem, columns, row_gradients, &mut gradient);
+        return gradient;
+    }
+    by_columns(problem.matrix(), &mut gradient, |columns, part| {
+        with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
+        part.iter_mut().for_each(|sum| *sum *= scale);
+    });
     gradient
 }
 
-/// The same, into an array that is used again and again.
-pub(crate) fn gradient_into(problem: &Problem, row_gradients: &[f64], gradient: &mut Vec<f64>) {
-    let outputs = row_gradients.len() / problem.n_rows();
-    gradient.resize(problem.n_features() * outputs, 0.0);
-    if let Some(columns) = problem.columns() {
-        return gradient_by_columns(problem, columns, row_gradients, gradient);
-    }
-    if outputs == 1 && problem.n_features() <= FEW_COLUMNS {
-        let pulls = pulls(problem, row_gradients);
-        gradient.copy_from_slice(&sum_rows_times(problem.matrix(), &pulls));
-        let scale = 1.0 / problem.n_rows() as f64;
-        return gradient.iter_mut().for_each(|sum| *sum *= scale);
-    }
-    by_columns(problem.matrix(), gradient, |columns, part| {
-        part.fill(0.0);
-        with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
-        let scale = 1.0 / problem.n_rows() as f64;
-        part.iter_mut().for_each(|sum| *sum *= scale);
+/// wᵢℓ′/N and wᵢℓ″/N of each row for one output; the curvatures are at least the given ones, where there are some.
+pub(crate) fn expand(problem: &Problem, margins: &[f64], least: &[f64], output: usize) -> (Vec<f64>, Vec<f64>) {
+    let (loss, outputs, n_rows) = (problem.loss(), problem.outputs(), problem.n_rows());
+    let (mut slopes, mut curvatures) = (vec![0.0; n_rows], vec![0.0; n_rows]);
+    let out = slopes.par_chunks_mut(BLOCK).zip(curvatures.par_chunks_mut(BLOCK));
+    out.enumerate().for_each(|(block, (slopes, curvatures))| {
+        let first = block * BLOCK;
+        let margins = &margins[first * outputs..(first + slopes.len()) * outputs];
+        let targets = &problem.targets()[first..first + slopes.len()];
+        if outputs == 1 {
+            loss.expand(margins, targets, slopes, curvatures);
+        } else {
+            let (mut all_slopes, mut all_curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+            loss.expand(margins, targets, &mut all_slopes, &mut all_curvatures);
+            for at in 0..slopes.len() {
+                (slopes[at], curvatures[at]) =
+                    (all_slopes[at * outputs + output], all_curvatures[at * outputs + output]);
+            }
+        }
+        curvatures.iter_mut().zip(least.iter().skip(first)).for_each(|(h, &least)| *h = h.max(least));
+        let Some(weights) = problem.row_weights() else {
+            let share = 1.0 / n_rows as f64;
+            slopes.iter_mut().chain(curvatures).for_each(|value| *value *= share);
+            return;
+        };
+        for (at, weight) in weights[first..][..slopes.len()].iter().enumerate() {
+            // A row that does not count may well have an infinite slope.
+            let share = |value: f64| if *weight == 0.0 { 0.0 } else { weight / n_rows as f64 * value };
+            (slopes[at], curvatures[at]) = (share(slopes[at]), share(curvatures[at]));
+        }
     });
+    (slopes, curvatures)
 }
 
 /// The gradients of the rows times their weights; nothing at weight 0, where they may well be infinite.
@@ -213,7 +241,9 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
             with_rows!(problem.matrix(), |rows| {
                 margins.fill(point.intercept[0]);
                 rows.dots(first..first + margins.len(), &point.weights, margins);
-                loss.expand(margins, targets, slopes, curvatures);
+                if !loss.expand(margins, targets, slopes, curvatures) {
+                    loss.gradients(margins, targets, slopes);
+                }
                 match problem.row_weights() {
                     None => {
                         add_up(&mut totals, [loss.total(margins, targets), slopes.iter().sum()]);
@@ -404,7 +434,7 @@ pub(crate) fn data_smoothness(problem: &Problem) -> (f64, f64) {
         let before = eigenvalue;
         eigenvalue =
             next.iter().zip(&point.weights).map(|(a, b)| a * b).sum::<f64>() + extra * slope * point.intercept[0];
-        point = Point { weights: next, intercept: vec![extra * slope] };
+        point = Point { weights: next.to_vec(), intercept: vec![extra * slope] };
         if (eigenvalue - before).abs() <= 1e-3 * eigenvalue {
             break;
         }
@@ -451,7 +481,7 @@ mod tests {
                 let gradient = gradient(&problem, &row_gradients);
                 assert!(look.margins.iter().zip(&margins).all(|(a, b)| near(*a, *b)), "{loss:?}");
                 assert!(look.slopes.iter().zip(&row_gradients).all(|(a, b)| near(*a, *b)), "{loss:?}");
-                assert!(look.gradient.iter().zip(&gradient).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(look.gradient.iter().zip(&gradient[..]).all(|(a, b)| near(*a, *b)), "{loss:?}");
                 assert!(near(look.loss, mean_loss(&problem, &margins)), "{loss:?}");
                 assert!(near(look.intercept_slope, intercept_gradient(&problem, &row_gradients)[0]), "{loss:?}");
                 let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

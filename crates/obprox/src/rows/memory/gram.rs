@@ -183,8 +183,8 @@ wide! {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lists::RowLists;
     use super::*;
-    use crate::auto::lists::RowLists;
 
     #[test]
     fn the_gram_matrix_is_that_of_the_lists() {

@@ -1,17 +1,17 @@
-//! A point as the model of a Newton step sees it.
+//! A point as the model of a Newton step sees it: what f is expanded around.
 
 use crate::penalty::{ElasticNet, L1, Term};
 
-/// One output of the working set: its coordinates, the intercept last where there is one.
+/// The coordinates of the working set, output after output, the intercept of each last where there is one.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Expansion {
     pub terms: Vec<ElasticNet>,
     pub x: Vec<f64>,
     /// The slopes of the smooth part.
     pub u: Vec<f64>,
 }
 
-impl Place {
+impl Expansion {
     /// What the gap will be, about, if no other features have a say; `unit` is that of the margins, `size` that of F.
     pub fn gap(&self, unit: f64, size: f64) -> f64 {
         let Self { terms, x, u } = self;
@@ -26,6 +26,13 @@ impl Place {
         };
         // A dual point that has to be scaled loses by its square.
         (1.0 - scale) * (1.0 - scale) * size + (0..x.len()).map(open).sum::<f64>()
+    }
+
+    /// By how much F would fall on the way to z, were its smooth part straight.
+    pub fn expected(&self, z: &[f64]) -> f64 {
+        let Self { terms, x, u } = self;
+        let moving = (0..x.len()).filter(|&at| z[at] != x[at]);
+        moving.map(|at| u[at] * (z[at] - x[at]) + terms[at].l1 * (z[at].abs() - x[at].abs())).sum()
     }
 
     /// The largest violation of a condition.

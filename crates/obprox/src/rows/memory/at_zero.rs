@@ -8,10 +8,11 @@ use std::ops::AddAssign;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
+use super::centring;
+use super::pass::{self, FEW_COLUMNS, by_columns, weighted};
 use crate::data::{Buffer, Matrix, Rows, with_rows};
 use crate::huge::Huge;
-use crate::intercept;
-use crate::pass::{self, FEW_COLUMNS, by_columns, weighted};
+
 use crate::problem::Problem;
 
 /// What x = 0 with b at its optimum tells.
@@ -39,7 +40,7 @@ impl AtZero {
         // Below the rounding of the targets themselves nothing can be measured.
         let mut least_scale = 1e-14 * pass::mean_loss(problem, &margins).abs();
         if problem.has_intercept() {
-            intercept::centre(problem, &mut margins, &mut vec![0.0; outputs]);
+            centring::centre(problem, &mut margins, &mut vec![0.0; outputs]);
         }
         least_scale = least_scale.max(1e-3 * pass::mean_loss(problem, &margins).abs());
         let row_gradients = pass::row_gradients(problem, &margins);
@@ -50,7 +51,7 @@ impl AtZero {
             .then(|| Steepness::of(problem, with))
             .flatten()
             .map_or((None, None), |steepness| (with.map(|_| steepness.slopes), Some(steepness.most.into())));
-        let slopes = slopes.unwrap_or_else(|| pass::gradient(problem, &row_gradients).into());
+        let slopes = slopes.unwrap_or_else(|| pass::gradient(problem, &row_gradients));
         let regularization = problem.regularization();
         let steepness = |(at, slope): (usize, &f64)| {
             let weight = regularization.weight(at / outputs);
@@ -211,12 +212,12 @@ mod tests {
     fn the_slopes_at_zero_are_the_gradient_there() {
         for problem in problems() {
             let (mut margins, mut intercept) = (vec![0.0; problem.n_rows()], vec![0.0]);
-            intercept::centre(&problem, &mut margins, &mut intercept);
+            centring::centre(&problem, &mut margins, &mut intercept);
             assert!(intercept[0] < -0.5);
             let expected = pass::gradient(&problem, &pass::row_gradients(&problem, &margins));
             let kept: Vec<u32> = (3..problem.n_features() as u32).step_by(2).collect();
             let near = |a: f64, b: f64| (a - b).abs() < 1e-14;
-            assert!(problem.slopes_at_zero().unwrap().iter().zip(&expected).all(|(a, b)| near(*a, *b)));
+            assert!(problem.slopes_at_zero().unwrap().iter().zip(&expected[..]).all(|(a, b)| near(*a, *b)));
             for part in [problem.on_features(&kept), problem.by_columns(Some(&kept))] {
                 let slopes = part.slopes_at_zero().unwrap();
                 assert!(slopes.len() == kept.len());

@@ -1,0 +1,488 @@
+//! Proximal Newton steps on the working set.
+//!
+//! Coordinates are (feature, output): those of one output, or of all together. The classes of the softmax loss pull at each
+//! other; one class after the other sees only its own block of the Hessian and crawls where λ is small, so all are stepped
+//! on at once where their Hessian is small enough.
+
+use std::ops::Range;
+
+use super::expansion::Expansion;
+use super::held::Held;
+use super::quadratic::LARGE;
+use super::search::{Step, search};
+use super::{Auto, End, FEW};
+use crate::huge::Huge;
+use crate::penalty::{ElasticNet, Term};
+use crate::rows::Model;
+use crate::{Result, intercept};
+
+/// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
+pub(super) const LARGEST_HESSIAN: usize = 1500;
+/// So is one of more than this many coordinates whose Hessian would have [`HOLLOW`] times as many entries as its columns.
+const SMALL_HESSIAN: usize = 256;
+const HOLLOW: f64 = 64.0;
+/// What a model's minimum may violate of what violates before, relative to what the round is to leave of it: the minimum of
+/// a large one takes longer than the step that it spares, that of a small one does not.
+const ROUGHLY: f64 = 0.03;
+const CLOSELY: f64 = 0.01;
+/// Along columns each digit of the model's minimum costs as much as the one before: on the way it is rougher still.
+const ROUGHER: f64 = 10.0;
+/// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
+/// many steps.
+const SERVES: f64 = 0.5;
+/// The same with few features, whose Hessians cost less.
+const SERVES_FEW: f64 = 0.25;
+/// The same where a Hessian costs no more than a look at the rows: where it has at most so many entries a row.
+const SERVES_CHEAP: f64 = 0.02;
+const CHEAP: f64 = 3.0;
+/// After a step shorter than this the next knows of what stopped it: see [`crate::rows::Job::Secants`].
+const SHORT: f64 = 0.2;
+
+/// Steps of a round that promise less than the last bit of F: some of them still win digits of the slopes.
+const MOST_HIDDEN: usize = 3;
+
+/// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
+const LIVELY: f64 = 0.7;
+/// A Hessian that lacks no more coordinates than that is given their lines.
+const MOST_MISSING: usize = 48;
+/// How much further steps go that need no new Hessian.
+const FURTHER: f64 = 0.03;
+/// The share of the gap asked for at which a foreseen one is good enough.
+pub(super) const IN_SIGHT: f64 = 0.5;
+/// What a step missed at the λ before is scaled by at most this for the next.
+const LONGEST: f64 = 4.0;
+
+impl End {
+    /// The coordinates of some features there, and their slopes; the intercept, where one is to come last, is at its
+    /// optimum.
+    fn in_set(&self, features: &[u32], terms: &[ElasticNet], size: usize) -> (Vec<f64>, Vec<f64>) {
+        let of = |(&feature, term): (&u32, &ElasticNet)| {
+            let x = self.point.weights[feature as usize];
+            (x, self.gradient[feature as usize] + term.l2 * x)
+        };
+        let intercept = (size > features.len()).then(|| (self.point.intercept[0], 0.0));
+        features.iter().zip(terms).map(of).chain(intercept).unzip()
+    }
+}
+
+/// How the steps of one call went.
+struct Progress {
+    moved: bool,
+    /// F where the last step led.
+    objective: f64,
+    /// The violation before it.
+    violation: f64,
+    /// Steps that promised less than the last bit of F.
+    hidden: usize,
+}
+
+impl Auto<'_> {
+    /// Steps on the coordinates of these outputs until their violation has fallen enough; whether anything moved.
+    pub(super) fn newton(&mut self, outputs: Range<usize>, steps: usize, enough: f64) -> Result<bool> {
+        let mut progress = Progress { moved: false, objective: f64::NAN, violation: f64::INFINITY, hidden: 0 };
+        for step in 0..steps {
+            let at = self.expansion(&outputs, step == 0)?;
+            let violation = at.violation();
+            let in_sight = if step > 0 { self.in_sight(&at, progress.objective) } else { None };
+            if violation > self.serves() * progress.violation || self.lifted {
+                self.held = None;
+            }
+            // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
+            let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
+            // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
+            let sees_all = self.rows.shape().sees_all || self.floor.is_some();
+            if in_sight.unwrap_or(near) || near && !sees_all {
+                break;
+            }
+            progress.violation = violation;
+            let begins = step == 0 && self.rounds == 1 && self.problem().outputs() == 1;
+            let z = self.minimum(&outputs, &at, (enough / violation).min(1.0), begins)?;
+            if !self.step(&outputs, &at, &z, &mut progress)? {
+                break;
+            }
+        }
+        Ok(progress.moved)
+    }
+
+    /// Whether the gap that was asked for is in sight; nothing where that cannot be foreseen.
+    fn in_sight(&self, at: &Expansion, objective: f64) -> Option<bool> {
+        let goal = self.goal.filter(|_| self.stretch == 1.0)?;
+        let problem = self.problem();
+        let scale = f64::max(objective.abs(), problem.least_scale());
+        let is_small = |at: &Expansion| at.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale;
+        // The proof has the intercept at its optimum.
+        let centred = || self.held.as_ref().map(|held| held.centred(at, self.set.len()));
+        Some(is_small(at) || centred().is_some_and(|at| is_small(&at)))
+    }
+
+    /// The coordinates of these outputs and the slopes there; at first they are those of the certificate.
+    fn expansion(&mut self, outputs: &Range<usize>, at_first: bool) -> Result<Expansion> {
+        let all = self.problem().outputs();
+        let mut u = if at_first && all == 1 && !self.rows.shape().sees_all {
+            let mut u: Vec<f64> = self.set.iter().map(|&feature| self.gradient[feature as usize]).collect();
+            u.extend(self.rows.intercept_slope(outputs.start)?);
+            u
+        } else {
+            self.rows.slopes(outputs.clone())?
+        };
+        let (mut terms, mut x) = (Vec::with_capacity(u.len()), Vec::with_capacity(u.len()));
+        for output in outputs.clone() {
+            terms.extend(self.set.iter().map(|&feature| self.term(feature as usize)));
+            x.extend(self.set.iter().map(|&feature| self.point.weights[feature as usize * all + output]));
+            // The intercept is one more coordinate, without penalty.
+            if self.problem().has_intercept() {
+                terms.push(ElasticNet { l1: 0.0, l2: 0.0 });
+                x.push(self.point.intercept[output]);
+            }
+        }
+        u.iter_mut().zip(&terms).zip(&x).for_each(|((u, term), x)| *u += term.l2 * x);
+        Ok(Expansion { terms, x, u })
+    }
+
+    /// Goes from x towards z as far as F falls; false where that was the last step of this round.
+    fn step(&mut self, outputs: &Range<usize>, at: &Expansion, z: &[f64], progress: &mut Progress) -> Result<bool> {
+        let Expansion { terms, x, .. } = at;
+        let expected = at.expected(z);
+        let penalty = |x: &[f64]| terms.iter().zip(x).map(|(term, &x)| term.value(x)).sum::<f64>();
+        if progress.objective.is_nan() {
+            progress.objective = penalty(x) + self.rows.loss(0.0)?;
+        }
+        let objective = progress.objective;
+        progress.hidden += usize::from(-expected <= f64::EPSILON * objective.abs());
+        if expected >= 0.0 || expected.is_nan() || progress.hidden > MOST_HIDDEN {
+            return Ok(false);
+        }
+        self.rows.propose(outputs.clone(), x, z)?;
+        let taken = search(objective, expected, (x, z), |size, x| Ok(self.rows.loss(size)? + penalty(x)))?;
+        let size = taken.as_ref().map_or(0.0, |step| step.size);
+        self.steps += 1;
+        let was_lifted = self.lifted;
+        // A loss that grows ever faster is met by damping.
+        if self.problem().outputs() == 1 && self.problem().loss().smoothness().is_some() {
+            self.remember_secants(size)?;
+        }
+        if size < 1.0 || was_lifted {
+            self.held = None;
+        }
+        let Some(step) = taken else {
+            // The next model knows what this one ran into.
+            if self.lifted && progress.hidden == 0 {
+                return Ok(true);
+            }
+            // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next round.
+            self.damping = (self.damping * 100.0).min(1.0);
+            return Ok(false);
+        };
+        progress.moved = true;
+        progress.objective = step.objective;
+        self.take(outputs, &step)?;
+        Ok(true)
+    }
+
+    /// Moves the rows and the point by a step, and the damping with its size.
+    fn take(&mut self, outputs: &Range<usize>, step: &Step) -> Result<()> {
+        self.rows.take(step.size)?;
+        let (all, has_intercept) = (self.problem().outputs(), self.problem().has_intercept());
+        let width = self.set.len() + usize::from(has_intercept);
+        for (output, x) in outputs.clone().zip(step.x.chunks_exact(width.max(1))) {
+            for (&feature, &x) in self.set.iter().zip(x) {
+                self.point.weights[feature as usize * all + output] = x;
+            }
+            if has_intercept {
+                self.point.intercept[output] = x[self.set.len()];
+            }
+        }
+        if has_intercept && all == 1 && self.set.len() >= LARGE && !self.rows.shape().sees_all {
+            // It costs little beside a step, and what it is off by would hide how near the others are.
+            intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
+        }
+        // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
+        // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
+        self.damping = match step.size {
+            1.0 => (self.damping / 10.0).max(1e-10),
+            size if size < 0.2 && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
+            _ => (self.damping * 4.0).min(1.0),
+        };
+        Ok(())
+    }
+
+    /// After a short step the rows bend at least as they would have over the rest of it; after a whole one, as they do.
+    fn remember_secants(&mut self, size: f64) -> Result<()> {
+        if size == 1.0 && self.lifted {
+            self.rows.secants(None)?;
+            self.lifted = false;
+        }
+        if size < SHORT {
+            self.rows.secants(Some(size))?;
+            self.lifted = true;
+        }
+        Ok(())
+    }
+
+    /// The share of the violation that a step by the Hessian at hand may leave.
+    fn serves(&self) -> f64 {
+        if self.problem().n_features() > FEW {
+            return SERVES;
+        }
+        let filled = self.rows.shape().filled;
+        let is_cheap = |held: &Held| filled * held.order.len() as f64 <= CHEAP;
+        if self.held.as_ref().is_some_and(is_cheap) { SERVES_CHEAP } else { SERVES_FEW }
+    }
+
+    /// A point near the minimum of the model around a point; `share` is what may be left of the violation there.
+    fn minimum(&mut self, outputs: &Range<usize>, at: &Expansion, share: f64, begins: bool) -> Result<Vec<f64>> {
+        let Expansion { terms, x, u } = at;
+        let is_alone = outputs.len() == 1;
+        let is_hollow = is_alone && x.len() > SMALL_HESSIAN && {
+            let entries = self.rows.entries()?;
+            HOLLOW * entries < (x.len() * x.len()) as f64
+        };
+        if is_alone && x.len() > LARGEST_HESSIAN || is_hollow {
+            let model = Model { terms, x, u, damping: self.damping };
+            let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
+            return self.rows.descend(outputs.start, model, tolerance);
+        }
+        let mut held = self.held.take().filter(|held| held.outputs == *outputs && held.is_damped_by(self.damping));
+        if let Some(known) = &mut held {
+            let wanted = |at: usize| x[at] != 0.0 || u[at].abs() > terms[at].l1;
+            let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && wanted(at)).collect();
+            if !missing.is_empty() && !self.extend(known, &missing, terms)? {
+                held = None;
+            }
+        }
+        if held.is_none() {
+            let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
+            let all: Vec<usize> = (0..x.len()).filter(|&at| !is_alone || free(at)).collect();
+            let order = if is_alone { self.rows.order(all) } else { all };
+            let hessian = self.hessian(outputs, &order, terms)?;
+            let near = if begins { self.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
+            held = Some(Held { near, ..Held::new(hessian, order, x.len(), outputs.clone(), self.damping) });
+        }
+        self.held = held;
+        let tolerance = share * if self.set.len() >= LARGE { ROUGHLY } else { CLOSELY };
+        let foreseen = if begins { self.foreseen(at) } else { None };
+        Ok(self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(at), tolerance))
+    }
+
+    /// The point where a fit starts, with slopes that make up for what the Hessian does not know.
+    ///
+    /// Where the Hessian changes steadily along a path, t = ln λ, one made at t_H misses a change of the slopes on the way
+    /// from t_a to t_b that is in proportion to (t_a + t_b)/2 − t_H. What it missed on the way to this start can be seen.
+    fn foreseen(&self, at: &Expansion) -> Option<Expansion> {
+        let ([Some(from), Some(before)], Some(held)) = (&self.ends, &self.held) else { return None };
+        let to = self.problem().lambda();
+        let (length, length_before) = ((to / from.lambda).ln(), (from.lambda / before.lambda).ln());
+        let near = held.near?;
+        let distance = |a: f64, b: f64| 0.5 * (a / near * (b / near)).ln();
+        let ratio = length / length_before * distance(from.lambda, to) / distance(before.lambda, from.lambda);
+        // The Hessian may be of the middle of the way before, which then tells nothing.
+        if !(ratio.abs() <= LONGEST && length * length_before > 0.0) {
+            return None;
+        }
+        let (x, slopes) = before.in_set(&self.set, &at.terms, at.x.len());
+        let step: Vec<f64> = held.order.iter().map(|&place| at.x[place] - x[place]).collect();
+        let mut u = at.u.clone();
+        for (&place, foretold) in held.order.iter().zip(held.quadratic.times(&step)) {
+            u[place] += ratio * (at.u[place] - slopes[place] - foretold);
+        }
+        Some(Expansion { terms: at.terms.clone(), x: at.x.clone(), u })
+    }
+
+    /// Takes some more places into a Hessian; false where another one had better be made.
+    fn extend(&mut self, held: &mut Held, places: &[usize], terms: &[ElasticNet]) -> Result<bool> {
+        // With few features a Hessian costs little, and a new one serves better than an old one that has grown.
+        let is_alone = held.outputs.len() == 1;
+        if places.len() > MOST_MISSING || self.problem().n_features() <= FEW || !is_alone {
+            return Ok(false);
+        }
+        let mut lines = self.rows.hessian_lines(held.outputs.start, places)?;
+        for (line, &at) in lines.iter_mut().zip(places) {
+            line[at] += terms[at].l2 + self.damping * line[at];
+        }
+        let all_bend = lines.iter().zip(places).all(|(line, &at)| line[at] > 0.0);
+        if all_bend {
+            held.extend(places, &lines);
+        }
+        Ok(all_bend)
+    }
+
+    /// The damped Hessian on the ordered coordinates of the working set.
+    fn hessian(&mut self, outputs: &Range<usize>, order: &[usize], terms: &[ElasticNet]) -> Result<Huge<f64>> {
+        let size = order.len();
+        let terms: Vec<ElasticNet> = order.iter().map(|&at| terms[at]).collect();
+        let mut gram = self.rows.hessian(outputs.clone(), order)?;
+        let hessian = &mut gram[..];
+        // A column of rows that are all flat, as those beyond Huber's δ, would have no scale to step by: it gets that
+        // of rows with all the curvature there can be.
+        if outputs.len() == 1 && (0..size).any(|at| hessian[at * size + at] + terms[at].l2 == 0.0) {
+            let steepest = self.problem().loss().smoothness().unwrap_or(1.0) / self.problem().n_rows() as f64;
+            let squares = self.rows.squares(order)?;
+            for at in (0..size).filter(|at| terms[*at].l2 == 0.0) {
+                let diagonal = &mut hessian[at * size + at];
+                *diagonal = if *diagonal == 0.0 { steepest * squares[at] } else { *diagonal };
+            }
+        }
+        for at in 0..size {
+            // Relative to the column itself: the units of the others do not matter.
+            let diagonal = &mut hessian[at * size + at];
+            *diagonal += terms[at].l2 + self.damping * *diagonal;
+            for other in 0..at {
+                hessian[other * size + at] = hessian[at * size + other];
+            }
+        }
+        Ok(gram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Problem;
+    use crate::auto::Carry;
+    use crate::data::{Dataset, Matrix};
+    use crate::fit::{Ended, Run, Settings, Solver};
+    use crate::loss::LossKind;
+    use crate::observe::Control;
+    use crate::problem::{Lambda, Terms};
+
+    #[test]
+    fn a_hessian_that_grows_is_the_one_made_at_once() {
+        let (n_rows, n_cols) = (90, FEW + 30);
+        let value = |row: usize, column: usize| ((row * 131 + column * 37 + row * column) % 101) as f64 / 50.0 - 1.0;
+        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 4)).is_multiple_of(5);
+        let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
+            .map(|row| (0..n_cols).filter(|&j| present(row, j)).map(|j| (j as u32, value(row, j))).collect())
+            .collect();
+        let targets = (0..n_rows).map(|row| f64::from(row % 3 == 0)).collect();
+        let data = Dataset::new(Matrix::from_rows(n_cols, &rows), targets);
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms { l2: 0.5, ..Terms::default() }).unwrap();
+        let mut auto = Auto::new(&problem, None, None).unwrap();
+        auto.measure().unwrap();
+        let terms = |auto: &Auto| -> Vec<ElasticNet> {
+            let of = auto.set.iter().map(|&feature| auto.term(feature as usize));
+            of.chain([ElasticNet { l1: 0.0, l2: 0.0 }]).collect()
+        };
+
+        // Some features, then others before, between and after them.
+        auto.set = (5..60).step_by(3).collect();
+        auto.rows.select(&auto.set).unwrap();
+        let order = auto.rows.order((0..=auto.set.len()).collect());
+        let hessian = auto.hessian(&(0..1), &order, &terms(&auto)).unwrap();
+        let mut held = Held::new(hessian, order, auto.set.len() + 1, 0..1, auto.damping);
+        let mut features = auto.set.clone();
+        features.extend([0, 6, 7, 300]);
+        features.sort_unstable();
+        held.move_to(&auto.set, &features);
+        auto.set = features;
+        auto.rows.select(&auto.set).unwrap();
+        let missing: Vec<usize> = (0..auto.set.len()).filter(|&at| !held.holds[at]).collect();
+        assert_eq!(missing.len(), 4);
+        let of_all = terms(&auto);
+        assert!(auto.extend(&mut held, &missing, &of_all).unwrap());
+
+        let order = auto.rows.order((0..=auto.set.len()).collect());
+        let whole = auto.hessian(&(0..1), &order, &of_all).unwrap();
+        let size = order.len();
+        assert_eq!((held.order.len(), held.quadratic.hessian().len()), (size, size * size));
+        let place = |at: usize| held.order.iter().position(|&other| other == at).expect("every place is held");
+        for (row, &a) in order.iter().enumerate() {
+            for (column, &b) in order.iter().enumerate() {
+                let (grown, made) = (held.quadratic.hessian()[place(a) * size + place(b)], whole[row * size + column]);
+                // Hessians are made of values in single precision.
+                assert!((grown - made).abs() <= 1e-6 * made.abs().max(1e-3), "{a}, {b}: {grown} and {made}");
+            }
+        }
+    }
+
+    /// Some rows of a few features, and their fits at λ_max/2 and a tenth less each time, as on a path.
+    fn path(l2: f64, count: i32) -> (Vec<Problem>, Carry) {
+        let (n_rows, n_cols) = (400, 6);
+        let value =
+            |row: usize, column: usize| ((row * 7919 + column * 104_729 + row * column) % 1009) as f64 / 504.0 - 1.0;
+        let cells: Vec<f64> = (0..n_rows * n_cols).map(|at| value(at / n_cols, at % n_cols)).collect();
+        let signal = |row: usize| 3.0 * value(row, 0) - 2.0 * value(row, 1) + value(row, 2) + value(row * 31, 7);
+        let targets = (0..n_rows).map(|row| f64::from(signal(row) > 0.4)).collect();
+        let data = Dataset::new(Matrix::from_dense(n_rows, n_cols, &cells), targets);
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms { l2, ..Terms::default() }).unwrap();
+        let at = |step: i32| problem.clone().with_lambda(Lambda::OfMax(0.5 * 0.9f64.powi(step))).unwrap();
+        let problems: Vec<Problem> = (0..=count).map(at).collect();
+        let mut carry = Carry::new(problems[count as usize].lambda());
+        for problem in &problems[..count as usize] {
+            let mut auto = Auto::new(problem, None, Some(carry)).unwrap().aiming_at(1e-9);
+            while !auto.certificate.as_ref().is_some_and(|certificate| certificate.within(1e-9)) {
+                assert!(matches!(auto.epoch(&mut |_| Control::Continue), Ok(Ended::Epoch)));
+            }
+            carry = Box::new(auto).leave().unwrap();
+        }
+        (problems, carry)
+    }
+
+    #[test]
+    fn a_step_knows_what_the_one_before_it_missed() {
+        for count in [2, 3, 4, 5] {
+            let (problems, carry) = path(0.0, count);
+            let problem = &problems[count as usize];
+            let fit = Run::new(problem, Settings { tolerance: 1e-11, ..Settings::default() }).fit().unwrap();
+            let mut auto = Auto::new(problem, None, Some(carry)).unwrap();
+            let place = auto.expansion(&(0..1), true).unwrap();
+            let foreseen = auto.foreseen(&place).expect("two fits have ended");
+            assert_eq!(foreseen.x, place.x);
+            let held = auto.held.as_mut().expect("their Hessian is held");
+            let distance = |z: Vec<f64>| z.iter().zip(&fit.point.weights).map(|(z, x)| (z - x).abs()).sum::<f64>();
+            let (blind, knowing) = (distance(held.minimum(&place, 1e-9)), distance(held.minimum(&foreseen, 1e-9)));
+            assert!(knowing < 0.35 * blind, "{knowing} and {blind} after {count} fits");
+        }
+        // One fit alone tells nothing.
+        let (problems, carry) = path(0.0, 1);
+        let mut auto = Auto::new(&problems[1], None, Some(carry)).unwrap();
+        let place = auto.expansion(&(0..1), true).unwrap();
+        assert!(auto.foreseen(&place).is_none());
+    }
+
+    #[test]
+    fn the_gap_is_foreseen() {
+        for l2 in [0.0, 0.02] {
+            let (problems, carry) = path(l2, 2);
+            // Near an optimum, but not there.
+            let mut auto = Auto::new(&problems[1], None, Some(carry)).unwrap();
+            let off = if l2 > 0.0 { 1e-2 } else { 1e-4 };
+            auto.point.weights.iter_mut().zip([1.0, -1.0].iter().cycle()).for_each(|(x, sign)| *x *= 1.0 + off * sign);
+            // The intercept's part is foreseen by itself.
+            auto.rows.place(&auto.point).unwrap();
+            intercept::centre(&mut *auto.rows, &mut auto.point.intercept).unwrap();
+            auto.gradient = Huge::default();
+            auto.measure().unwrap();
+            let certificate = auto.certificate.clone().unwrap();
+            let gap = certificate.gap.unwrap();
+            let place = auto.expansion(&(0..1), true).unwrap();
+            let foreseen = place.gap(problems[1].margin_unit(), certificate.objective);
+            assert!(
+                gap > 1e-6 * certificate.objective && (foreseen - gap).abs() < 0.25 * gap,
+                "{foreseen} and {gap}, λ₂ = {l2}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_is_foreseen_what_the_intercept_at_its_optimum_will_do() {
+        let (problems, carry) = path(0.0, 3);
+        let mut auto = Auto::new(&problems[2], None, Some(carry)).unwrap();
+        auto.point.intercept[0] += 1e-3;
+        auto.gradient = Huge::default();
+        auto.goal = Some(f64::INFINITY);
+        auto.measure().unwrap();
+        let features = auto.set.len();
+        let place = |auto: &mut Auto| auto.expansion(&(0..1), true).unwrap();
+        let off = place(&mut auto);
+        let foreseen = auto.held.as_ref().expect("a Hessian is held").centred(&off, features);
+        auto.goal = Some(1e-12);
+        auto.measure().unwrap();
+        let centred = place(&mut auto);
+        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>();
+        assert!(distance(&off.u, &centred.u) > 1e-5 && (off.x[features] - centred.x[features]).abs() > 1e-4);
+        // The Hessian is that of the λ before.
+        assert!(distance(&foreseen.u, &centred.u) < 0.2 * distance(&off.u, &centred.u));
+        assert!(distance(&foreseen.x, &centred.x) < 0.2 * distance(&off.x, &centred.x));
+        assert_eq!(foreseen.x[..features], off.x[..features]);
+    }
+}

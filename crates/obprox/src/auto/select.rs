@@ -1,0 +1,91 @@
+//! The working set: which features a round works on.
+
+use rayon::prelude::*;
+
+use super::{Auto, FEW, newton};
+use crate::Result;
+use crate::penalty::{Penalty, Term};
+
+/// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
+const NEAR: f64 = 0.8;
+/// A set grows where at most one in so many of its features would be new; more are cause for another one.
+const FEW_NEW: usize = 16;
+
+impl Auto<'_> {
+    /// Makes a new working set, or keeps the one at hand where it holds all that is needed.
+    pub(super) fn renew_set(&mut self) -> Result<()> {
+        let mut wanted = self.select(1.0);
+        let known = |feature: &u32| self.set.binary_search(feature).is_ok();
+        if wanted.iter().all(known) && self.set.len() <= 2 * wanted.len().max(FEW / 4) {
+            return Ok(());
+        }
+        if self.floor.is_some() {
+            // It shall serve for some λ to come, if it can have a Hessian.
+            let more = self.select(NEAR);
+            if more.len() < newton::LARGEST_HESSIAN {
+                wanted = more;
+            }
+        }
+        let new = wanted.iter().filter(|feature| !known(feature)).count();
+        if new > 0 && new <= self.set.len() / FEW_NEW {
+            // The set and its Hessian go on, with some more.
+            wanted.extend(&self.set);
+            wanted.sort_unstable();
+            wanted.dedup();
+        } else {
+            self.held = None;
+        }
+        // That of several outputs is small, and made anew.
+        self.held = self.held.take().filter(|held| held.outputs.len() == 1);
+        if let Some(held) = &mut self.held {
+            held.move_to(&self.set, &wanted);
+        }
+        self.set = wanted;
+        self.rows.select(&self.set)
+    }
+
+    /// The largest slope there is, as a multiple of the λ_j it has to overcome.
+    pub(super) fn steepness(&self) -> f64 {
+        let outputs = self.problem().outputs();
+        let regularization = self.problem().regularization();
+        let steepness = |(at, slope): (usize, &f64)| {
+            let kink = regularization.term(at / outputs).kink();
+            if kink > 0.0 { slope.abs() / kink } else { 0.0 }
+        };
+        self.gradient.par_iter().with_min_len(1 << 14).enumerate().map(steepness).reduce(|| 0.0, f64::max)
+    }
+
+    /// What is not zero or not penalised, and the worst violators, as many again.
+    ///
+    /// With a `reach` below 1 those that are near to violating are taken in as well.
+    fn select(&self, reach: f64) -> Vec<u32> {
+        let outputs = self.problem().outputs();
+        if self.takes_all {
+            return (0..self.problem().n_features() as u32).collect();
+        }
+        // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).
+        let want = |feature: usize| {
+            let span = feature * outputs..(feature + 1) * outputs;
+            let kink = self.term(feature).kink();
+            if kink == 0.0 || self.point.weights[span.clone()].iter().any(|&x| x != 0.0) {
+                return Some((f64::INFINITY, feature as u32));
+            }
+            let slope = self.gradient[span].iter().fold(0.0, |most: f64, slope| most.max(slope.abs()));
+            (slope > reach * kink).then_some((slope / kink, feature as u32))
+        };
+        let wanted: Vec<(f64, u32)> =
+            (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
+        let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
+        let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
+        // As many again, or a few more than that at first; hardly ever are more features wanted than there are rows.
+        let at_first = (self.problem().n_features() / 8).min(self.problem().n_rows()).clamp(16, 128);
+        let room = chosen.len().max(at_first);
+        if violators.len() > room {
+            violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            violators.truncate(room);
+        }
+        chosen.extend(violators.iter().map(|&(_, feature)| feature));
+        chosen.sort_unstable();
+        chosen
+    }
+}

@@ -1,0 +1,90 @@
+//! The dual point of rows in memory.
+
+use std::sync::Arc;
+
+use super::free::FreeColumns;
+use super::{Memory, pass};
+use crate::problem::Problem;
+use crate::rows::{DualJob, Sums};
+
+/// ℓ′ of each row, K a row, and the dual point θ that is made of it.
+#[derive(Default)]
+pub(super) struct Dual {
+    /// Empty where no one asked for it.
+    slopes: Vec<f64>,
+    /// Where it is no longer the slopes.
+    theta: Option<Vec<f64>>,
+    free: Option<FreeColumns>,
+}
+
+impl Dual {
+    /// θ, to be changed.
+    fn theta(&mut self) -> &mut Vec<f64> {
+        self.theta.get_or_insert_with(|| self.slopes.clone())
+    }
+}
+
+impl Memory {
+    /// ℓ′ of each row, without its weight and without 1/N.
+    pub(super) fn row_gradients(&mut self) -> &[f64] {
+        if self.dual.slopes.is_empty() {
+            self.dual.slopes = match self.shape.sees_all {
+                true => self.look().slopes.clone(),
+                false => pass::row_gradients(&self.problem, &self.margins),
+            };
+        }
+        &self.dual.slopes
+    }
+
+    pub(super) fn run_dual(&mut self, job: &DualJob) -> Sums {
+        let problem = Arc::clone(&self.problem);
+        self.row_gradients();
+        let theta = self.dual.theta.as_ref().unwrap_or(&self.dual.slopes);
+        match job {
+            DualJob::Begin => {
+                (self.dual.theta, self.dual.free) = (None, None);
+                Sums::default()
+            }
+            DualJob::Value(scale) => vec![pass::mean_conjugate(&problem, *scale, theta)].into(),
+            DualJob::Gradient => pass::gradient(&problem, theta).into(),
+            DualJob::Curvature => vec![mean(&problem, &self.look().curvatures)].into(),
+            DualJob::Move(step) => {
+                let mut theta = std::mem::take(self.dual.theta());
+                theta.iter_mut().zip(&self.look().curvatures).for_each(|(dual, h)| *dual -= step * h);
+                let sum = mean(&problem, &theta);
+                self.dual.theta = Some(theta);
+                vec![sum].into()
+            }
+            DualJob::Largest => pass::largest_entries(problem.matrix()).into(),
+            DualJob::Free(features) => {
+                self.dual.free.insert(FreeColumns::of(&problem, features)).squares(&problem).into()
+            }
+            job => self.run_free(&problem, job).into(),
+        }
+    }
+
+    /// What needs the columns of the unpenalised coordinates.
+    fn run_free(&mut self, problem: &Problem, job: &DualJob) -> Vec<f64> {
+        let Some(mut free) = self.dual.free.take() else { return Vec::new() };
+        let mut theta = std::mem::take(self.dual.theta());
+        let mut sums = Vec::new();
+        match job {
+            DualJob::FreeMargins(x) => sums.push(free.square_of_margins(problem, x)),
+            DualJob::FreeGram => sums = free.gram(problem),
+            DualJob::FreeReplace(by) => free.replace(by),
+            DualJob::FreeSlopes => sums = free.slopes(problem, &theta),
+            DualJob::FreeHessian => sums = free.hessian(problem, self.margins()),
+            DualJob::FreeCorrect(delta) => sums.push(free.correct(problem, self.margins(), delta, &mut theta) as f64),
+            _ => {}
+        }
+        self.dual.theta = Some(theta);
+        self.dual.free = Some(free);
+        sums
+    }
+}
+
+/// The weighted mean over the rows of one output.
+fn mean(problem: &Problem, of: &[f64]) -> f64 {
+    let weight = |row: usize| pass::weighted(problem.row_weight(row), || of[row]);
+    pass::sum_rows(problem.n_rows(), weight) / problem.n_rows() as f64
+}

@@ -1,0 +1,464 @@
+//! Rows in this process's memory.
+//!
+//! How they are laid out is decided here and nobody else's business. With few features they stay as they are, and one pass
+//! at a point ([`pass::look`]) gives the losses, every slope and every curvature. Otherwise a working set takes its columns
+//! out of the rows, each once (`set`), margins are kept from step to step, and what a step does to them is known before
+//! it is taken.
+
+pub(crate) mod at_zero;
+mod centring;
+mod descent;
+mod dual;
+mod free;
+mod gram;
+mod lists;
+pub(crate) mod pass;
+mod set;
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use self::centring::Alike;
+use self::descent::Descent;
+use self::dual::Dual;
+use self::pass::{BLOCK, FEW_COLUMNS, Look};
+use self::set::WorkingSet;
+use super::{Job, Model, Shape, Shards, Sums, between};
+use crate::Result;
+use crate::checkpoint::{read_array, write_array};
+use crate::huge::Huge;
+use crate::problem::{Point, Problem};
+
+/// Rows in memory, and what they know of the point they were put at.
+pub(crate) struct Memory {
+    problem: Arc<Problem>,
+    shape: Shape,
+    /// Where they are, if a pass sees all.
+    point: Option<Point>,
+    /// x·d + b of each row, K a row; with [`Self::look`] they are there.
+    margins: Vec<f64>,
+    look: Option<Look>,
+    /// A look before it, whose memory the next may have.
+    spare: Option<Look>,
+    alike: Option<Option<Alike>>,
+    set: Arc<WorkingSet>,
+    slopes: Option<RowSlopes>,
+    step: Option<Step>,
+    /// The least curvature of each row; none where it is that of the loss. Where ℓ″ vanishes or jumps, as beyond Huber's δ,
+    /// Newton steps lead too far; then the secants of the slopes along the step that was too long say what it ran into.
+    secants: Vec<f64>,
+    dual: Dual,
+}
+
+/// wᵢℓ′/N and wᵢℓ″/N of each row for one output.
+struct RowSlopes {
+    output: usize,
+    slopes: Vec<f64>,
+    curvatures: Vec<f64>,
+}
+
+/// A step that was named.
+struct Step {
+    x: Vec<f64>,
+    z: Vec<f64>,
+    /// What the whole of it adds to the margins, where that is known.
+    shift: Vec<f64>,
+    /// What is seen at its end, where someone looked.
+    end: Option<Look>,
+}
+
+/// Margins after a share of a step.
+fn shifted(margins: &[f64], size: f64, shift: &[f64]) -> Vec<f64> {
+    margins.iter().zip(shift).map(|(margin, shift)| margin + size * shift).collect()
+}
+
+/// Whether rows stay as they are, and a pass sees all: those of few features.
+pub(crate) fn stays_in_rows(problem: &Problem) -> bool {
+    problem.n_features() <= FEW_COLUMNS && problem.outputs() == 1 && problem.columns().is_none()
+}
+
+impl Memory {
+    /// The rows of a problem, nowhere yet.
+    pub fn new(problem: Arc<Problem>) -> Self {
+        let matrix = problem.matrix();
+        let cells = problem.n_rows() as f64 * problem.n_features() as f64;
+        let filled = if matrix.is_dense() { 1.0 } else { matrix.nnz() as f64 / cells };
+        Self {
+            shape: Shape { filled, sees_all: stays_in_rows(&problem) },
+            problem,
+            point: None,
+            margins: Vec::new(),
+            look: None,
+            spare: None,
+            alike: None,
+            set: Arc::default(),
+            slopes: None,
+            step: None,
+            secants: Vec::new(),
+            dual: Dual::default(),
+        }
+    }
+
+    /// Forgets all that was known of the point before.
+    fn moved(&mut self) {
+        if let Some(look) = self.look.take() {
+            self.spare = Some(look);
+        }
+        (self.alike, self.slopes, self.step) = (None, None, None);
+        self.dual = Dual::default();
+    }
+
+    fn place(&mut self, point: &Point) {
+        self.moved();
+        let (problem, outputs) = (Arc::clone(&self.problem), self.problem.outputs());
+        let weights = point.nonzeros();
+        if self.shape.sees_all {
+            self.point = Some(point.clone());
+            // A look will see the rest.
+            self.margins.clear();
+            if weights.is_empty() {
+                self.margins.resize(problem.n_rows(), point.intercept[0]);
+            }
+            return;
+        }
+        let place = |&(at, weight): &(u32, f64)| {
+            let place = self.set.features.binary_search(&(at / outputs as u32)).ok()?;
+            Some((at as usize % outputs, place, weight))
+        };
+        match weights.iter().map(place).collect::<Option<Vec<_>>>() {
+            None if problem.columns().is_none() => self.margins = pass::margins(problem.matrix(), point),
+            placed => {
+                let mut features: Vec<u32> = weights.iter().map(|(at, _)| at / outputs as u32).collect();
+                let placed = placed.unwrap_or_else(|| {
+                    features.dedup();
+                    self.set = WorkingSet::new(&problem, std::mem::take(&mut features), &self.set);
+                    let place = |&(at, weight): &(u32, f64)| {
+                        let place = self.set.features.partition_point(|&feature| feature < at / outputs as u32);
+                        (at as usize % outputs, place, weight)
+                    };
+                    weights.iter().map(place).collect()
+                });
+                self.margins.resize(problem.n_rows() * outputs, 0.0);
+                for row in self.margins.chunks_exact_mut(outputs) {
+                    row.copy_from_slice(&point.intercept);
+                }
+                self.set.add_to(&problem, &placed, &mut self.margins);
+            }
+        }
+    }
+
+    /// Looks at the rows where they are, if that was not done.
+    fn look(&mut self) -> &Look {
+        let Self { problem, point, look, spare, .. } = self;
+        look.get_or_insert_with(|| pass::look(problem, point.as_ref().expect("rows that were placed"), spare.take()))
+    }
+
+    fn margins(&mut self) -> &[f64] {
+        if self.look.is_some() || self.margins.is_empty() { &self.look().margins } else { &self.margins }
+    }
+
+    fn centre(&mut self, shift: &[f64]) -> Vec<f64> {
+        let problem = Arc::clone(&self.problem);
+        if self.alike.is_none() {
+            self.alike = Some(Alike::of(&problem, self.margins()));
+        }
+        let alike = self.alike.take().flatten();
+        let pulls = centring::pulls(&problem, self.margins(), alike.as_ref(), shift).unwrap_or_default();
+        self.alike = Some(alike);
+        pulls
+    }
+
+    fn shift(&mut self, by: &[f64]) {
+        if let Some(point) = &mut self.point {
+            point.intercept.iter_mut().zip(by).for_each(|(value, by)| *value += by);
+        }
+        self.moved();
+        match self.shape.sees_all {
+            true => self.margins.clear(),
+            false => centring::shift_by(&mut self.margins, by),
+        }
+    }
+
+    fn gradient(&mut self, columns: bool) -> Sums {
+        let problem = Arc::clone(&self.problem);
+        if self.shape.sees_all {
+            let look = self.look();
+            let array = if columns { look.gradient.clone().into() } else { Huge::default() };
+            return Sums { numbers: vec![look.loss, look.intercept_slope], array };
+        }
+        let mut numbers = vec![pass::mean_loss(&problem, &self.margins)];
+        let slopes = self.row_gradients();
+        numbers.extend(pass::intercept_gradient(&problem, slopes));
+        let array = if columns { pass::gradient(&problem, slopes) } else { Huge::default() };
+        Sums { numbers, array }
+    }
+
+    fn slopes(&mut self, outputs: Range<usize>, features: bool) -> Vec<f64> {
+        let problem = Arc::clone(&self.problem);
+        let with_intercept = problem.has_intercept();
+        if self.shape.sees_all {
+            let set = Arc::clone(&self.set);
+            let look = self.look();
+            let of_set = features.then(|| set.features.iter().map(|&feature| look.gradient[feature as usize]));
+            return of_set.into_iter().flatten().chain(with_intercept.then_some(look.intercept_slope)).collect();
+        }
+        let set = Arc::clone(&self.set);
+        let on_set = |slopes: &[f64]| {
+            let mut on_set = if features { set.slopes(&problem, slopes) } else { Vec::new() };
+            on_set.extend(with_intercept.then(|| slopes.iter().sum::<f64>()));
+            on_set
+        };
+        if outputs.len() == 1 {
+            let rows = self.row_slopes(outputs.start);
+            let all = on_set(&rows.slopes);
+            self.slopes = Some(rows);
+            return all;
+        }
+        let duals = self.row_gradients();
+        let (width, share) = (problem.outputs(), 1.0 / problem.n_rows() as f64);
+        let pull = |row: usize, k: usize| pass::weighted(problem.row_weight(row), || share * duals[row * width + k]);
+        let of_output = |k: usize| (0..problem.n_rows()).map(|row| pull(row, k)).collect::<Vec<f64>>();
+        outputs.flat_map(|k| on_set(&of_output(k))).collect()
+    }
+
+    /// The slopes and curvatures of the rows for one output; whoever asks puts them back.
+    fn row_slopes(&mut self, output: usize) -> RowSlopes {
+        self.slopes.take().filter(|known| known.output == output).unwrap_or_else(|| {
+            let (slopes, curvatures) = pass::expand(&self.problem, &self.margins, &self.secants, output);
+            RowSlopes { output, slopes, curvatures }
+        })
+    }
+
+    /// Hands wᵢℓ″/N of each row for one output to some work.
+    fn with_curvatures<T>(&mut self, output: usize, work: impl FnOnce(&Self, &[f64]) -> T) -> T {
+        if !self.shape.sees_all {
+            let rows = self.row_slopes(output);
+            let done = work(self, &rows.curvatures);
+            self.slopes = Some(rows);
+            return done;
+        }
+        let problem = Arc::clone(&self.problem);
+        let mut curvatures = self.look().curvatures.clone();
+        curvatures.iter_mut().zip(&self.secants).for_each(|(h, &secant)| *h = h.max(secant));
+        let share = 1.0 / problem.n_rows() as f64;
+        for (row, curvature) in curvatures.iter_mut().enumerate() {
+            let weight = problem.row_weight(row);
+            *curvature = if weight == 0.0 { 0.0 } else { weight * share * *curvature };
+        }
+        work(self, &curvatures)
+    }
+
+    fn hessian(&mut self, outputs: Range<usize>, order: &[usize]) -> Huge<f64> {
+        if outputs.len() > 1 {
+            return self.joint_hessian(order.len()).into();
+        }
+        self.with_curvatures(outputs.start, |rows, curvatures| rows.set.gram(&rows.problem, order, curvatures))
+    }
+
+    /// A block for each pair of outputs: H = Σ wᵢ (diag(p) − ppᵀ) ⊗ dᵢdᵢᵀ / N of the softmax. Coordinate k·width + j is
+    /// output k of place j.
+    fn joint_hessian(&mut self, size: usize) -> Vec<f64> {
+        let (problem, outputs) = (Arc::clone(&self.problem), self.problem.outputs());
+        let (n_rows, squares) = (problem.n_rows(), outputs * outputs);
+        let mut rows = vec![0.0; n_rows * squares];
+        let blocks = rows.par_chunks_mut(BLOCK * squares).zip(self.margins.par_chunks(BLOCK * outputs));
+        blocks.enumerate().for_each(|(block, (rows, margins))| {
+            for (at, (out, margins)) in rows.chunks_exact_mut(squares).zip(margins.chunks_exact(outputs)).enumerate() {
+                let row = block * BLOCK + at;
+                problem.loss().hessian(margins, problem.targets()[row], out);
+                out.iter_mut().for_each(|h| *h *= problem.row_weight(row) / n_rows as f64);
+            }
+        });
+        let order = self.set.order(&problem, (0..size / outputs).collect());
+        let width = order.len();
+        let mut hessian = vec![0.0; size * size];
+        for k in 0..outputs {
+            for m in 0..=k {
+                let pair: Vec<f64> = rows.iter().skip(k * outputs + m).step_by(squares).copied().collect();
+                let block = self.set.gram(&problem, &order, &pair);
+                for (at, &a) in order.iter().enumerate() {
+                    for (other, &b) in order.iter().enumerate() {
+                        let h = block[at.max(other) * width + at.min(other)];
+                        hessian[(k * width + a) * size + m * width + b] = h;
+                        hessian[(m * width + b) * size + k * width + a] = h;
+                    }
+                }
+            }
+        }
+        hessian
+    }
+
+    fn descend(&mut self, output: usize, model: &Model, tolerance: f64) -> Vec<f64> {
+        let &Model { terms, x, u, damping } = model;
+        self.with_curvatures(output, |rows, curvatures| {
+            let columns = rows.set.together(&rows.problem);
+            Descent { columns, terms, curvatures, damping }.solve(x, u, tolerance)
+        })
+    }
+
+    fn propose(&mut self, outputs: Range<usize>, x: &[f64], z: &[f64]) {
+        let mut shift = Vec::new();
+        if !self.shape.sees_all {
+            let (features, all) = (self.set.features.len(), self.problem.outputs());
+            let width = features + usize::from(self.problem.has_intercept());
+            shift.resize(self.problem.n_rows() * all, 0.0);
+            let mut weights = Vec::new();
+            for (at, (x, z)) in x.iter().zip(z).enumerate().filter(|(_, (x, z))| x != z) {
+                let (output, place) = (outputs.start + at / width, at % width);
+                if place < features {
+                    weights.push((output, place, z - x));
+                } else {
+                    shift.iter_mut().skip(output).step_by(all).for_each(|shift| *shift = z - x);
+                }
+            }
+            self.set.add_to(&self.problem, &weights, &mut shift);
+        }
+        self.step = Some(Step { x: x.to_vec(), z: z.to_vec(), shift, end: None });
+    }
+
+    /// f after a share of the step.
+    fn loss(&mut self, size: f64) -> f64 {
+        let problem = Arc::clone(&self.problem);
+        if size == 0.0 {
+            return if self.shape.sees_all { self.look().loss } else { pass::mean_loss(&problem, &self.margins) };
+        }
+        let Some(mut step) = self.step.take() else { return f64::NAN };
+        let loss = if self.shape.sees_all && size == 1.0 {
+            let look = pass::look(&problem, &self.all_features(&step.z), self.spare.take());
+            step.end.insert(look).loss
+        } else {
+            // What the whole step would do to the margins is known: any part of it costs no pass over the data.
+            self.complete(&mut step);
+            pass::mean_loss(&problem, &shifted(self.margins(), size, &step.shift))
+        };
+        self.step = Some(step);
+        loss
+    }
+
+    /// Sees to it that what a step adds to the margins is known.
+    fn complete(&mut self, step: &mut Step) {
+        if !step.shift.is_empty() {
+            return;
+        }
+        let problem = Arc::clone(&self.problem);
+        let to = match &step.end {
+            Some(look) => &look.margins,
+            None => &step.end.insert(pass::look(&problem, &self.all_features(&step.z), self.spare.take())).margins,
+        };
+        step.shift = to.iter().zip(self.margins()).map(|(to, from)| to - from).collect();
+    }
+
+    /// The point of coordinates of a working set that is all features.
+    fn all_features(&self, x: &[f64]) -> Point {
+        let (weights, intercept) = x.split_at(self.problem.n_features());
+        Point { weights: weights.to_vec(), intercept: vec![intercept.first().copied().unwrap_or(0.0)] }
+    }
+
+    fn take(&mut self, size: f64) {
+        let Some(mut step) = self.step.take() else { return };
+        if !self.shape.sees_all {
+            self.margins = shifted(&self.margins, size, &step.shift);
+            return self.moved();
+        }
+        let end = step.end.take();
+        self.moved();
+        self.margins.clear();
+        self.point = Some(self.all_features(&between(&step.x, &step.z, size)));
+        match end {
+            Some(look) if size == 1.0 => self.look = Some(look),
+            Some(look) => self.spare = Some(look),
+            None => {}
+        }
+    }
+
+    /// How the slope of each row would have changed over the rest of the step after a share of it.
+    fn secants(&mut self, after: Option<f64>) {
+        let Some(size) = after else {
+            if !self.secants.is_empty() {
+                (self.secants, self.slopes) = (Vec::new(), None);
+            }
+            return;
+        };
+        let Some(mut step) = self.step.take() else { return };
+        self.complete(&mut step);
+        let problem = Arc::clone(&self.problem);
+        let from = pass::row_gradients(&problem, &shifted(self.margins(), size, &step.shift));
+        let to = pass::row_gradients(&problem, &shifted(self.margins(), 1.0, &step.shift));
+        self.secants.resize(step.shift.len(), 0.0);
+        for (at, secant) in self.secants.iter_mut().enumerate() {
+            let now = (to[at] - from[at]) / ((1.0 - size) * step.shift[at]);
+            *secant = if now.is_finite() { secant.max(now) } else { *secant };
+        }
+        // The slopes at hand are the same, their curvatures are not.
+        self.slopes = None;
+        self.step = Some(step);
+    }
+}
+
+impl Memory {
+    /// What a job adds up that moves nothing.
+    fn sums(&mut self, job: &Job) -> Sums {
+        match job {
+            Job::Centre(shift) => self.centre(shift).into(),
+            Job::Gradient { columns } => self.gradient(*columns),
+            Job::Entries => vec![self.set.entries(&self.problem) as f64].into(),
+            Job::Slopes { outputs, features } => self.slopes(outputs.clone(), *features).into(),
+            Job::Hessian { outputs, order } => self.hessian(outputs.clone(), order).into(),
+            Job::Squares { order } => {
+                let gram = self.set.gram(&self.problem, order, &vec![1.0; self.problem.n_rows()]);
+                gram.iter().step_by(order.len() + 1).copied().collect::<Vec<f64>>().into()
+            }
+            Job::HessianLines { output, places } => {
+                let lines = self.with_curvatures(*output, |rows, curvatures| {
+                    rows.set.gram_lines(&rows.problem, places, curvatures)
+                });
+                lines.into_iter().flatten().collect::<Huge<f64>>().into()
+            }
+            Job::Descend { output, model, tolerance } => self.descend(*output, model, *tolerance).into(),
+            Job::Loss(size) => vec![self.loss(*size)].into(),
+            Job::Dual(job) => self.run_dual(job),
+            Job::Place(_) | Job::Shift(_) | Job::Select(_) | Job::Propose { .. } | Job::Take(_) | Job::Secants(_) => {
+                Sums::default()
+            }
+        }
+    }
+}
+
+impl Shards for Memory {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn run(&mut self, job: &Job) -> Result<Sums> {
+        match job {
+            Job::Place(point) => self.place(point),
+            Job::Shift(by) => self.shift(by),
+            Job::Select(features) => self.set = WorkingSet::new(&self.problem, features.to_vec(), &self.set),
+            Job::Propose { outputs, x, z } => self.propose(outputs.clone(), x, z),
+            Job::Take(size) => self.take(*size),
+            Job::Secants(after) => self.secants(*after),
+            _ => return Ok(self.sums(job)),
+        }
+        Ok(Sums::default())
+    }
+
+    fn order(&mut self, wanted: Vec<usize>) -> Vec<usize> {
+        self.set.order(&self.problem, wanted)
+    }
+
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        // Margins could be computed anew, but not to the same bits. A look can.
+        write_array(out, if self.shape.sees_all { &[] } else { &self.margins })?;
+        write_array(out, &self.secants)
+    }
+
+    fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        self.moved();
+        self.margins = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
+        self.secants = read_array(input, self.problem.n_rows())?;
+        Ok(())
+    }
+}
