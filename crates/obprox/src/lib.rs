@@ -57,6 +57,7 @@ pub mod sampler;
 pub mod schedule;
 mod stochastic;
 pub mod switch;
+mod tuning;
 mod wide;
 
 pub use certificate::{Certificate, certify};

@@ -12,7 +12,7 @@ use crate::loss::{Loss, Task};
 use crate::memory;
 use crate::penalty::{Penalty, Regularization};
 use crate::rows::at_zero::AtZero;
-use crate::rows::{Memory, Shards};
+use crate::rows::{Memory, Shards, stays_in_rows};
 use crate::{Error, Result};
 
 /// What a fit takes for a weight, at the least: the weight, its slope and bound, and what the solver keeps of it.
@@ -266,7 +266,7 @@ impl Problem {
 
     /// The rows, for whoever has jobs for them.
     pub(crate) fn rows(&self) -> Box<dyn Shards> {
-        Box::new(Memory::new(Arc::new(self.clone())))
+        Box::new(Memory::new(Arc::new(self.clone()), stays_in_rows(self)))
     }
 
     /// The features one after the other, where they were taken out of the rows.

@@ -24,6 +24,7 @@ mod expansion;
 pub(crate) mod face;
 mod held;
 mod newton;
+mod plan;
 pub(crate) mod quadratic;
 mod reduce;
 mod sample;
@@ -36,6 +37,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::held::Held;
+use self::plan::{Plan, Start};
 use self::reduce::Reduced;
 use crate::certificate::{Certificate, certify_placed, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
@@ -45,19 +47,12 @@ use crate::intercept;
 use crate::observe::{Control, Progress, Round, Stage};
 use crate::penalty::{ElasticNet, Penalty, Term};
 use crate::problem::{Point, Problem};
-use crate::rows::pass::FEW_COLUMNS as FEW;
 use crate::rows::{DualJob, Gradient, Shards};
 use crate::switch::Phase;
 use crate::{Error, Result};
 
 /// How fast λ falls to its value in the first rounds.
 const FALL: f64 = 4.0;
-/// At most so many coordinates, all outputs together, are stepped on at once.
-const JOINTLY: usize = 600;
-/// λ is near λ_max from this share of it on: then few features will be wanted of however few there are.
-const NEAR_MAX: f64 = 0.25;
-/// From this share of λ_max down λ falls to its value with few features too: at once the face would be anyone's guess.
-const TINY: f64 = 1e-4;
 /// A round that takes less of F than this share of it, and of the gap, brings nothing: there are not rounds enough.
 const PROGRESS: f64 = 1e-6;
 /// A gap that is at most so many times the one asked for may be due to the intercept alone.
@@ -101,6 +96,7 @@ impl Carry {
 pub(crate) struct Auto<'a> {
     whole: &'a Problem,
     reduced: Reduced,
+    plan: Plan,
     rows: Box<dyn Shards>,
     point: Point,
     /// ∂f/∂x there; nothing as long as no one looked.
@@ -114,8 +110,6 @@ pub(crate) struct Auto<'a> {
     before: (f64, f64),
     /// The working set: its features, which rise.
     set: Vec<u32>,
-    /// Whether all features are in the working set, whatever is violated.
-    takes_all: bool,
     /// The Hessian of the last step.
     held: Option<Held>,
     /// λ is multiplied by this; 1 once it has fallen to its value.
@@ -162,15 +156,14 @@ impl<'a> Auto<'a> {
         rows.secants(None)?;
         let (point, gradient) = (ended.point.clone(), ended.gradient.clone());
         let ends = [Some(ended).filter(|end| !end.gradient.is_empty()), before];
-        let is_tiny = problem.lambda() < TINY * problem.lambda_max();
-        let falls = reduced.problem.n_features() > FEW || is_tiny;
+        let plan = Plan::of(&reduced.problem, problem, start, floor, ends[0].is_some());
         Ok(Self {
             whole: problem,
-            stretch: if start.is_some() || !falls { 1.0 } else { f64::INFINITY },
+            stretch: if plan.falls { f64::INFINITY } else { 1.0 },
+            plan,
             stage: Stage::Polish,
             at_lambda: problem.lambda(),
             floor,
-            takes_all: reduced.problem.n_features() <= FEW,
             reduced,
             rows,
             point,
@@ -210,7 +203,7 @@ impl<'a> Auto<'a> {
 
     /// Computes what is not known of the point, and its certificate.
     fn measure(&mut self) -> Result<()> {
-        if self.rows.shape().sees_all { self.certify_in_sight() } else { self.certify_anew() }
+        if self.plan.sees_all { self.certify_in_sight() } else { self.certify_anew() }
     }
 
     /// The certificate where the rows see all: the intercept is moved only if that is what is lacking.
@@ -303,7 +296,11 @@ impl<'a> Auto<'a> {
             stop |= said == Control::Stop;
             said
         };
-        let began = self.start_from_smoother_losses(tell)? || self.start_from_a_sample(tell)?;
+        let began = match self.plan.start {
+            Start::Smoother => self.start_from_smoother_losses(tell)?,
+            Start::Sample => self.start_from_a_sample(tell)?,
+            Start::Here => false,
+        };
         self.measure()?;
         if began && stop {
             return Ok(Some(Ended::Interrupted));
@@ -312,9 +309,6 @@ impl<'a> Auto<'a> {
             self.rounds += 1;
             return Ok(Some(Ended::Epoch));
         }
-        // A path comes to its small λ in the end.
-        let sees_all = self.rows.shape().sees_all;
-        self.takes_all &= sees_all || self.floor.is_some() || self.steepness() > 1.0 / NEAR_MAX;
         Ok(None)
     }
 
@@ -322,11 +316,7 @@ impl<'a> Auto<'a> {
     fn blocks(&self) -> Vec<Range<usize>> {
         let outputs = self.problem().outputs();
         let size = (self.set.len() + usize::from(self.problem().has_intercept())) * outputs;
-        let jointly = || {
-            let (margins, target) = (vec![0.0; outputs], self.problem().targets()[0]);
-            self.problem().loss().hessian(&margins, target, &mut vec![0.0; outputs * outputs])
-        };
-        if outputs == 1 || size <= JOINTLY && jointly() {
+        if outputs == 1 || size <= self.plan.jointly {
             return std::iter::once(0..outputs).collect();
         }
         (0..outputs).map(|output| output..output + 1).collect()
@@ -438,25 +428,24 @@ impl Solver for Auto<'_> {
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt])?;
-        let flags = [self.takes_all, self.lifted].map(u64::from);
-        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), flags[0], flags[1]])?;
+        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), u64::from(self.lifted)])?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
         // What rows see at a point they see again, to the same bits; a gradient of margins that were shifted is another one.
-        write_array(out, if self.rows.shape().sees_all { &[] } else { &self.gradient[..] })?;
+        write_array(out, if self.plan.sees_all { &[] } else { &self.gradient[..] })?;
         write_array(out, &self.set)?;
         self.rows.save(out)?;
         held::save(self.held.as_ref(), out)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 5], [0u64; 5]);
+        let (mut reals, mut counts) = ([0.0; 5], [0u64; 4]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
         [self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
-        (self.takes_all, self.lifted) = (counts[3] != 0, counts[4] != 0);
+        self.lifted = counts[3] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.gradient = read_array(input, self.point.weights.len())?.into();

@@ -10,21 +10,18 @@ use super::expansion::Expansion;
 use super::held::Held;
 use super::quadratic::LARGE;
 use super::search::{Step, search};
-use super::{Auto, End, FEW};
+use super::{Auto, End};
 use crate::huge::Huge;
 use crate::penalty::{ElasticNet, Term};
 use crate::rows::Model;
+use crate::tuning::SMALL_HESSIAN;
 use crate::{Result, intercept};
 
-/// A working set of at most this many coordinates has its Hessian formed; a larger one is walked by its columns.
-pub(super) const LARGEST_HESSIAN: usize = 1500;
-/// So is one of more than this many coordinates whose Hessian would have [`HOLLOW`] times as many entries as its columns.
-const SMALL_HESSIAN: usize = 256;
-const HOLLOW: f64 = 64.0;
 /// What a model's minimum may violate of what violates before, relative to what the round is to leave of it: the minimum of
 /// a large one takes longer than the step that it spares, that of a small one does not.
 const ROUGHLY: f64 = 0.03;
 const CLOSELY: f64 = 0.01;
+const EXACTLY: f64 = 1e-9;
 /// Along columns each digit of the model's minimum costs as much as the one before: on the way it is rougher still.
 const ROUGHER: f64 = 10.0;
 /// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
@@ -90,7 +87,7 @@ impl Auto<'_> {
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
             let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
             // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
-            let sees_all = self.rows.shape().sees_all || self.floor.is_some();
+            let sees_all = self.plan.sees_all || self.floor.is_some();
             if in_sight.unwrap_or(near) || near && !sees_all {
                 break;
             }
@@ -118,7 +115,7 @@ impl Auto<'_> {
     /// The coordinates of these outputs and the slopes there; at first they are those of the certificate.
     fn expansion(&mut self, outputs: &Range<usize>, at_first: bool) -> Result<Expansion> {
         let all = self.problem().outputs();
-        let mut u = if at_first && all == 1 && !self.rows.shape().sees_all {
+        let mut u = if at_first && all == 1 && !self.plan.sees_all {
             let mut u: Vec<f64> = self.set.iter().map(|&feature| self.gradient[feature as usize]).collect();
             u.extend(self.rows.intercept_slope(outputs.start)?);
             u
@@ -192,7 +189,7 @@ impl Auto<'_> {
                 self.point.intercept[output] = x[self.set.len()];
             }
         }
-        if has_intercept && all == 1 && self.set.len() >= LARGE && !self.rows.shape().sees_all {
+        if has_intercept && all == 1 && self.set.len() >= LARGE && !self.plan.sees_all {
             // It costs little beside a step, and what it is off by would hide how near the others are.
             intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
         }
@@ -221,7 +218,7 @@ impl Auto<'_> {
 
     /// The share of the violation that a step by the Hessian at hand may leave.
     fn serves(&self) -> f64 {
-        if self.problem().n_features() > FEW {
+        if !self.plan.renews {
             return SERVES;
         }
         let filled = self.rows.shape().filled;
@@ -235,9 +232,9 @@ impl Auto<'_> {
         let is_alone = outputs.len() == 1;
         let is_hollow = is_alone && x.len() > SMALL_HESSIAN && {
             let entries = self.rows.entries()?;
-            HOLLOW * entries < (x.len() * x.len()) as f64
+            self.plan.hollow * entries < (x.len() * x.len()) as f64
         };
-        if is_alone && x.len() > LARGEST_HESSIAN || is_hollow {
+        if is_alone && x.len() > self.plan.largest_hessian || is_hollow {
             let model = Model { terms, x, u, damping: self.damping };
             let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
             return self.rows.descend(outputs.start, model, tolerance);
@@ -259,7 +256,11 @@ impl Auto<'_> {
             held = Some(Held { near, ..Held::new(hessian, order, x.len(), outputs.clone(), self.damping) });
         }
         self.held = held;
-        let tolerance = share * if self.set.len() >= LARGE { ROUGHLY } else { CLOSELY };
+        let tolerance = match self.set.len() {
+            LARGE.. => share * ROUGHLY,
+            _ if self.plan.is_exact => EXACTLY,
+            _ => share * CLOSELY,
+        };
         let foreseen = if begins { self.foreseen(at) } else { None };
         Ok(self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(at), tolerance))
     }
@@ -292,7 +293,7 @@ impl Auto<'_> {
     fn extend(&mut self, held: &mut Held, places: &[usize], terms: &[ElasticNet]) -> Result<bool> {
         // With few features a Hessian costs little, and a new one serves better than an old one that has grown.
         let is_alone = held.outputs.len() == 1;
-        if places.len() > MOST_MISSING || self.problem().n_features() <= FEW || !is_alone {
+        if places.len() > MOST_MISSING || self.plan.renews || !is_alone {
             return Ok(false);
         }
         let mut lines = self.rows.hessian_lines(held.outputs.start, places)?;
@@ -344,6 +345,7 @@ mod tests {
     use crate::loss::LossKind;
     use crate::observe::Control;
     use crate::problem::{Lambda, Terms};
+    use crate::tuning::FEW;
 
     #[test]
     fn a_hessian_that_grows_is_the_one_made_at_once() {

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::penalty::{Penalty, Term};
 use crate::problem::{Lambda, Point, Problem};
 use crate::rows::{pass, stays_in_rows};
+use crate::tuning::FEW;
 
 /// Rows are left as they are where the features that stay have more than this share of the entries: the first where the
 /// slopes of all features fit the cache, and a pass gains by fewer entries alone.
@@ -35,7 +36,7 @@ impl Reduced {
             _ => Self { problem: Arc::new(problem.clone()), kept: None },
         };
         let share = floor.unwrap_or(problem.lambda()) / problem.lambda();
-        if problem.n_features() <= super::FEW || share.is_nan() {
+        if problem.n_features() <= FEW || share.is_nan() {
             return whole();
         }
         let Some(bounds) = problem.steepest() else { return whole() };
@@ -89,7 +90,7 @@ mod tests {
 
     /// Rare and common features, of both signs and all sizes.
     fn problem(loss: LossKind, lambda: f64, row_weights: bool) -> Problem {
-        let (n_rows, n_cols) = (60, super::super::FEW + 40);
+        let (n_rows, n_cols) = (60, FEW + 40);
         let number = |row: usize, column: usize| ((row * 131 + column * 37 + row * column) % 101) as f64 / 50.0 - 1.0;
         let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
             .map(|row| {

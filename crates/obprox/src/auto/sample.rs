@@ -3,11 +3,13 @@
 //! Far from the optimum a step on all rows is no better than one on some, and the optimum of a sample that has many rows a
 //! feature lies near that of all. What it says of weak features is noise, so λ is not too small there.
 
-use super::{Auto, FEW};
+use super::Auto;
+use super::plan::is_quadratic;
 use crate::Result;
 use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
+use crate::tuning::FEW;
 
 /// Rows of a sample for each feature.
 const ROWS_A_FEATURE: usize = 32;
@@ -24,14 +26,9 @@ const ROUGHLY: f64 = 4.0;
 const ROUNDS: usize = 8;
 
 impl Auto<'_> {
-    /// Moves to the optimum of a sample, where that pays; whether it did. Not on a path, whose fits start near their
-    /// ends, and not where one step will do. Where `tell` says stop the point so far will do.
+    /// Moves to the optimum of a sample; whether it did. Where `tell` says stop the point so far will do.
     pub(super) fn start_from_a_sample(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
         let problem = self.whole;
-        let begins = self.floor.is_none() && self.point.weights.iter().all(|&x| x == 0.0);
-        if !begins || problem.outputs() > 1 || problem.n_features() > FEW || bends_alike(problem) {
-            return Ok(false);
-        }
         let Some(rows) = sample(problem.n_rows(), problem.n_features()) else { return Ok(false) };
         let at_lambda = problem.lambda().max(NOISE * problem.lambda_max());
         let part = problem.on_rows(&rows).and_then(|part| part.with_lambda(Lambda::Value(at_lambda)));
@@ -61,14 +58,10 @@ impl Auto<'_> {
     }
 }
 
-/// Whether the curvature of the loss is the same everywhere: then the first Newton step is as good as any.
-fn bends_alike(problem: &Problem) -> bool {
-    let curvature = |margin: f64| {
-        let mut curvature = [0.0];
-        problem.loss().curvature(&[margin], problem.targets()[0], &mut curvature).then_some(curvature[0])
-    };
-    let far = 10.0 * (1.0 + problem.targets()[0].abs());
-    curvature(far) == curvature(0.0) && curvature(-far) == curvature(0.0)
+/// Whether a start from a sample saves anything: not where one step will do.
+pub(super) fn pays(problem: &Problem) -> bool {
+    let (n_rows, n_features) = (problem.n_rows(), problem.n_features());
+    problem.outputs() == 1 && n_features <= FEW && sample(n_rows, n_features).is_some() && !is_quadratic(problem)
 }
 
 /// One row out of every few, anywhere among them, whatever order they are in; nothing where all had better be taken.
@@ -136,11 +129,9 @@ mod tests {
 
     #[test]
     fn a_parabola_needs_no_sample() {
-        for (loss, bends) in [(LossKind::Squared, true), (LossKind::Logistic, false), (LossKind::Huber(1.0), false)] {
-            assert_eq!(bends_alike(&problem(loss, false, false)), bends, "{loss:?}");
+        for (loss, is) in [(LossKind::Squared, true), (LossKind::Logistic, false), (LossKind::Huber(1.0), false)] {
+            let problem = problem(loss, false, false);
+            assert_eq!((is_quadratic(&problem), pays(&problem)), (is, !is), "{loss:?}");
         }
-        let problem = problem(LossKind::Squared, false, false);
-        let mut auto = Auto::new(&problem, None, None).unwrap();
-        assert!(!auto.start_from_a_sample(&mut |_| Control::Continue).unwrap());
     }
 }

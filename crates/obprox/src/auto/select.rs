@@ -2,9 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::{Auto, FEW, newton};
+use super::Auto;
 use crate::Result;
 use crate::penalty::{Penalty, Term};
+use crate::tuning::FEW;
 
 /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
 const NEAR: f64 = 0.8;
@@ -22,7 +23,7 @@ impl Auto<'_> {
         if self.floor.is_some() {
             // It shall serve for some λ to come, if it can have a Hessian.
             let more = self.select(NEAR);
-            if more.len() < newton::LARGEST_HESSIAN {
+            if more.len() < self.plan.largest_hessian {
                 wanted = more;
             }
         }
@@ -60,7 +61,7 @@ impl Auto<'_> {
     /// With a `reach` below 1 those that are near to violating are taken in as well.
     fn select(&self, reach: f64) -> Vec<u32> {
         let outputs = self.problem().outputs();
-        if self.takes_all {
+        if self.plan.takes_all {
             return (0..self.problem().n_features() as u32).collect();
         }
         // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).

@@ -8,6 +8,7 @@ use super::Auto;
 use crate::Result;
 use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
+use crate::problem::Problem;
 
 /// The widest loss spans so many times what the margins may be expected to move by.
 const WIDEST: f64 = 4.0;
@@ -21,15 +22,12 @@ const ROUGHLY: f64 = 0.02;
 const ROUNDS: usize = 6;
 
 impl Auto<'_> {
-    /// Moves to the optimum of a loss nearly as flat as the one at hand, where that pays; whether it did. Where `tell` says
-    /// stop the point so far will do.
+    /// Moves to the optimum of a loss nearly as flat as the one at hand; whether it did. Where `tell` says stop the point so
+    /// far will do.
     pub(super) fn start_from_smoother_losses(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
         let problem = self.whole;
         let unit = problem.margin_unit();
         let Some((low, high)) = problem.loss().slope_range(problem.targets()[0]) else { return Ok(false) };
-        if self.ends[0].is_some() || problem.loss().smoother(unit / WORTH_IT).is_none() {
-            return Ok(false);
-        }
         let (mut width, mut stop) = (WIDEST * unit, false);
         let mut point = self.point();
         while let Some(loss) = problem.loss().smoother(width).filter(|_| !stop) {
@@ -60,4 +58,10 @@ impl Auto<'_> {
         (self.stage, self.stretch) = (Stage::Identify, 1.0);
         Ok(true)
     }
+}
+
+/// Whether the loss is flat that far out that smoother ones are needed to begin with.
+pub(super) fn pays(problem: &Problem) -> bool {
+    let is_bounded = problem.loss().slope_range(problem.targets()[0]).is_some();
+    is_bounded && problem.loss().smoother(problem.margin_unit() / WORTH_IT).is_some()
 }

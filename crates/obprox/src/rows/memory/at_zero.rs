@@ -9,11 +9,12 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use super::centring;
-use super::pass::{self, FEW_COLUMNS, by_columns, weighted};
+use super::pass::{self, by_columns, weighted};
 use crate::data::{Buffer, Matrix, Rows, with_rows};
 use crate::huge::Huge;
 
 use crate::problem::Problem;
+use crate::tuning::FEW;
 
 /// What x = 0 with b at its optimum tells.
 pub(crate) struct AtZero {
@@ -46,7 +47,7 @@ impl AtZero {
         let row_gradients = pass::row_gradients(problem, &margins);
         // With many features a look at each costs more than what is added there, so one output has both in one pass.
         let with = (outputs == 1).then_some(&row_gradients[..]);
-        let many = problem.n_features() > FEW_COLUMNS;
+        let many = problem.n_features() > FEW;
         let (slopes, steepest) = many
             .then(|| Steepness::of(problem, with))
             .flatten()
@@ -189,7 +190,7 @@ mod tests {
 
     /// Problems of many features: of numbers and of ones, with weights of the rows and without.
     fn problems() -> Vec<Problem> {
-        let (n_rows, n_cols) = (40, FEW_COLUMNS + 9);
+        let (n_rows, n_cols) = (40, FEW + 9);
         let number = |row: usize, column: usize| ((row * 31 + column * 17 + row * column) % 23) as f64 / 8.0 - 1.0;
         let entries = |row: usize| (0..n_cols).filter(move |&column| (row + column * row / 3).is_multiple_of(7));
         let targets: Vec<f64> = (0..n_rows).map(|row| f64::from(row % 5 == 0)).collect();

@@ -24,13 +24,14 @@ use rayon::prelude::*;
 use self::centring::Alike;
 use self::descent::Descent;
 use self::dual::Dual;
-use self::pass::{BLOCK, FEW_COLUMNS, Look};
+use self::pass::{BLOCK, Look};
 use self::set::WorkingSet;
 use super::{Job, Model, Shape, Shards, Sums, between};
 use crate::Result;
 use crate::checkpoint::{read_array, write_array};
 use crate::huge::Huge;
 use crate::problem::{Point, Problem};
+use crate::tuning::FEW;
 
 /// Rows in memory, and what they know of the point they were put at.
 pub(crate) struct Memory {
@@ -77,17 +78,17 @@ fn shifted(margins: &[f64], size: f64, shift: &[f64]) -> Vec<f64> {
 
 /// Whether rows stay as they are, and a pass sees all: those of few features.
 pub(crate) fn stays_in_rows(problem: &Problem) -> bool {
-    problem.n_features() <= FEW_COLUMNS && problem.outputs() == 1 && problem.columns().is_none()
+    problem.n_features() <= FEW && problem.outputs() == 1 && problem.columns().is_none()
 }
 
 impl Memory {
-    /// The rows of a problem, nowhere yet.
-    pub fn new(problem: Arc<Problem>) -> Self {
+    /// The rows of a problem, nowhere yet; as they are, where a pass is to see all.
+    pub fn new(problem: Arc<Problem>, sees_all: bool) -> Self {
         let matrix = problem.matrix();
         let cells = problem.n_rows() as f64 * problem.n_features() as f64;
         let filled = if matrix.is_dense() { 1.0 } else { matrix.nnz() as f64 / cells };
         Self {
-            shape: Shape { filled, sees_all: stays_in_rows(&problem) },
+            shape: Shape { filled, sees_all },
             problem,
             point: None,
             margins: Vec::new(),

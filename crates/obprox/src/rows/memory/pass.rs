@@ -11,12 +11,10 @@ use rayon::prelude::*;
 use crate::data::{Matrix, Rows, with_rows};
 use crate::huge::Huge;
 use crate::problem::{Point, Problem};
+use crate::tuning::FEW;
 
 /// Rows in one fixed block of a sum.
 pub(crate) const BLOCK: usize = 1024;
-
-/// So few columns have sums that stay in the nearest cache, several times over.
-pub(crate) const FEW_COLUMNS: usize = 512;
 
 /// Features that one task adds up.
 const FEATURES: usize = 64;
@@ -122,7 +120,7 @@ pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Ve
 pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Huge<f64> {
     let outputs = row_gradients.len() / problem.n_rows();
     let scale = 1.0 / problem.n_rows() as f64;
-    if problem.columns().is_none() && outputs == 1 && problem.n_features() <= FEW_COLUMNS {
+    if problem.columns().is_none() && outputs == 1 && problem.n_features() <= FEW {
         let mut sums = sum_rows_times(problem.matrix(), &pulls(problem, row_gradients));
         sums.iter_mut().for_each(|sum| *sum *= scale);
         return sums.into();

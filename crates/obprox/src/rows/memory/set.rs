@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use super::descent::Columns;
 use super::gram;
 use super::lists::RowLists;
-use super::pass::FEW_COLUMNS;
 use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::problem::Problem;
+use crate::tuning::FEW;
 
 /// A Hessian is made straight from the rows where its features have at least this share of their entries.
 const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
@@ -215,7 +215,7 @@ impl WorkingSet {
             if in_rows && problem.matrix().is_dense() {
                 return None;
             }
-            if problem.n_features() <= FEW_COLUMNS && in_rows {
+            if problem.n_features() <= FEW && in_rows {
                 let share = self.entries(problem) as f64 / problem.matrix().nnz().max(1) as f64;
                 if self.whole || share >= MOST_OF_THE_ROWS {
                     return None;

@@ -1,0 +1,195 @@
+//! How a problem is solved: decided once, from its shape.
+//!
+//! A plan is a value. Each part of it leads to the same optimum with any other, and the tests run all of them.
+
+use super::{sample, smooth};
+use crate::problem::{Point, Problem};
+use crate::rows::stays_in_rows;
+use crate::tuning::{FEW, HOLLOW, JOINTLY, LARGEST_HESSIAN, NEAR_MAX, TINY};
+
+/// What is done, and from which size on something else.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Whether each pass gives every slope: then rows stay as they are. Otherwise working sets have columns.
+    pub sees_all: bool,
+    /// Whether all features make up the working set, whatever is violated.
+    pub takes_all: bool,
+    /// Whether λ falls to its value over the first rounds.
+    pub falls: bool,
+    pub start: Start,
+    /// Coordinates up to which a model has its Hessian formed; a larger one is minimised along its columns.
+    pub largest_hessian: usize,
+    /// So is one whose Hessian would have so many times as many entries as its columns.
+    pub hollow: f64,
+    /// Coordinates up to which all outputs are stepped on at once.
+    pub jointly: usize,
+    /// Whether Hessians cost little: then they serve for fewer steps, and none grows.
+    pub renews: bool,
+    /// Whether the model of a step is f itself, whose minimum is then worth all its digits.
+    pub is_exact: bool,
+}
+
+/// What the first steps are taken on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Start {
+    /// The problem.
+    Here,
+    /// Losses that are less flat.
+    Smoother,
+    /// Some of the rows.
+    Sample,
+}
+
+impl Plan {
+    /// The plan for a problem, of which `whole` is the one before features were left out. `floor` says that fits at smaller
+    /// λ will follow; `carried` that this is one of them.
+    pub fn of(problem: &Problem, whole: &Problem, start: Option<&Point>, floor: Option<f64>, carried: bool) -> Self {
+        let is_few = problem.n_features() <= FEW;
+        let sees_all = stays_in_rows(problem);
+        let share = whole.lambda() / whole.lambda_max();
+        let is_at_zero = start.is_none_or(|start| start.weights.iter().all(|&x| x == 0.0));
+        Self {
+            sees_all,
+            // Near λ_max few features will be wanted of however few there are; a path comes to its small λ in the end.
+            takes_all: is_few && (sees_all || floor.is_some() || share < NEAR_MAX || share.is_nan()),
+            // With few features the face is found at once, unless λ is tiny: then it would be anyone's guess.
+            falls: start.is_none() && (!is_few || share < TINY),
+            start: match () {
+                () if !carried && smooth::pays(whole) => Start::Smoother,
+                () if floor.is_none() && is_at_zero && sample::pays(whole) => Start::Sample,
+                () => Start::Here,
+            },
+            largest_hessian: LARGEST_HESSIAN,
+            hollow: HOLLOW,
+            jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
+            renews: is_few,
+            is_exact: is_quadratic(problem),
+        }
+    }
+}
+
+/// Whether the curvature of the loss is the same everywhere.
+pub(super) fn is_quadratic(problem: &Problem) -> bool {
+    let curvature = |margin: f64| {
+        let mut curvature = vec![0.0; problem.outputs()];
+        let has_one = problem.loss().curvature(&vec![margin; problem.outputs()], problem.targets()[0], &mut curvature);
+        has_one.then_some(curvature)
+    };
+    let far = 10.0 * (1.0 + problem.targets()[0].abs());
+    problem.outputs() == 1 && curvature(far) == curvature(0.0) && curvature(-far) == curvature(0.0)
+}
+
+/// Whether the loss of several outputs can say how they pull at each other.
+fn has_joint_hessian(problem: &Problem) -> bool {
+    let (outputs, target) = (problem.outputs(), problem.targets()[0]);
+    problem.loss().hessian(&vec![0.0; outputs], target, &mut vec![0.0; outputs * outputs])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::{Dataset, Matrix};
+    use crate::fit::{Ended, Solver};
+    use crate::loss::LossKind;
+    use crate::observe::Control;
+    use crate::problem::{Lambda, Terms};
+    use crate::rows::Memory;
+    use crate::{Run, Settings};
+
+    const LOSSES: [LossKind; 6] = [
+        LossKind::Logistic,
+        LossKind::Squared,
+        LossKind::SquaredHinge,
+        LossKind::Huber(0.5),
+        LossKind::Poisson,
+        LossKind::Softmax,
+    ];
+
+    /// A small problem of sparse rows; which one depends on the seed.
+    fn problem(loss: LossKind, seed: usize) -> Problem {
+        let (n_rows, n_cols) = (40 + 7 * seed, 5 + 4 * seed);
+        let number =
+            |row: usize, column: usize| ((row * 131 + column * 37 + row * column + seed) % 101) as f64 / 50.0 - 1.0;
+        let present = |row: usize, column: usize| !(row * 7 + column * (3 + row % 4) + seed).is_multiple_of(3);
+        let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
+            .map(|row| (0..n_cols).filter(|&j| present(row, j)).map(|j| (j as u32, number(row, j))).collect())
+            .collect();
+        let signal = |row: usize| 2.0 * number(row, 0) - number(row, 1) + number(row * 31, 7);
+        let target = |row: usize| match loss {
+            LossKind::Squared | LossKind::Huber(_) => signal(row),
+            LossKind::Poisson => (signal(row) + 3.0).floor().max(0.0),
+            LossKind::Softmax => ((signal(row) + 3.0) as usize % 3) as f64,
+            _ => f64::from(signal(row) > 0.2),
+        };
+        let row_weights = (seed % 2 == 1).then(|| (0..n_rows).map(|row| (row % 3) as f64 + 0.5).collect());
+        let lambda = Lambda::OfMax([0.5, 0.05, 0.003][seed % 3]);
+        let l2 = if seed == 2 { 0.01 } else { 0.0 };
+        let terms = Terms { lambda, l2, row_weights, intercept: seed != 1, ..Terms::default() };
+        let data = Dataset::new(Matrix::from_rows(n_cols, &rows), (0..n_rows).map(target).collect());
+        Problem::new(data, loss.build(if loss == LossKind::Softmax { 3 } else { 2 }), &terms).unwrap()
+    }
+
+    /// Every plan there is for a problem of that many outputs; whether all features were turned into columns comes with it.
+    fn plans(made: &Plan, outputs: usize) -> Vec<(Plan, bool)> {
+        let mut all = Vec::new();
+        let both = [false, true];
+        for (sees_all, by_columns) in [(true, false), (false, false), (false, true)] {
+            for takes_all in both {
+                for falls in both {
+                    for largest_hessian in [0, LARGEST_HESSIAN] {
+                        for jointly in [0, JOINTLY] {
+                            for renews in both {
+                                // A pass sees all of one output, in a set of all.
+                                let is_one = !sees_all || takes_all && outputs == 1;
+                                if is_one && (jointly == 0 || outputs > 1) {
+                                    let plan = made.clone();
+                                    let plan =
+                                        Plan { sees_all, takes_all, falls, largest_hessian, jointly, renews, ..plan };
+                                    all.push((plan, by_columns));
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_plan_leads_to_one_optimum() {
+        for loss in LOSSES {
+            for seed in 0..3 {
+                let problem = problem(loss, seed);
+                let settings = Settings { tolerance: 1e-9, ..Settings::default() };
+                let best = Run::new(&problem, settings).fit().unwrap();
+                let outputs = problem.outputs();
+                let made = Plan::of(&problem, &problem, None, None, false);
+                for (plan, by_columns) in plans(&made, outputs) {
+                    let mut auto = super::super::Auto::new(&problem, None, None).unwrap().aiming_at(1e-9);
+                    auto.reduced.problem =
+                        Arc::new(if by_columns { problem.by_columns(None) } else { problem.clone() });
+                    auto.rows = Box::new(Memory::new(Arc::clone(&auto.reduced.problem), plan.sees_all));
+                    auto.stretch = if plan.falls { f64::INFINITY } else { 1.0 };
+                    auto.plan = plan;
+                    let what = format!("{loss:?}, {seed}, by columns: {by_columns}, {:?}", auto.plan);
+                    let is_there = |auto: &super::super::Auto| {
+                        auto.certificate.as_ref().is_some_and(|certificate| certificate.within(1e-9))
+                    };
+                    for _ in 0..60 {
+                        let ended = auto.epoch(&mut |_| Control::Continue).unwrap();
+                        if is_there(&auto) || !matches!(ended, Ended::Epoch) {
+                            break;
+                        }
+                    }
+                    assert!(is_there(&auto), "{what}: {:?}", auto.certificate);
+                    let objective = auto.certificate.as_ref().unwrap().objective;
+                    let off = (objective - best.certificate.objective).abs();
+                    assert!(off <= 1e-8 * objective.abs().max(problem.least_scale()), "{what}: {off:e}");
+                }
+            }
+        }
+    }
+}
