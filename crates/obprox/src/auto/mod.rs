@@ -296,9 +296,9 @@ impl<'a> Auto<'a> {
             stop |= said == Control::Stop;
             said
         };
-        let began = match self.plan.start {
+        let began = match self.plan.start.clone() {
             Start::Smoother => self.start_from_smoother_losses(tell)?,
-            Start::Sample => self.start_from_a_sample(tell)?,
+            Start::Samples(levels) => self.start_from_samples(&levels, tell)?,
             Start::Here => false,
         };
         self.measure()?;

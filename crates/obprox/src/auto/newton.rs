@@ -14,7 +14,7 @@ use super::{Auto, End};
 use crate::huge::Huge;
 use crate::penalty::{ElasticNet, Term};
 use crate::rows::Model;
-use crate::tuning::SMALL_HESSIAN;
+use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 use crate::{Result, intercept};
 
 /// What a model's minimum may violate of what violates before, relative to what the round is to leave of it: the minimum of
@@ -231,8 +231,8 @@ impl Auto<'_> {
         let Expansion { terms, x, u } = at;
         let is_alone = outputs.len() == 1;
         let is_hollow = is_alone && x.len() > SMALL_HESSIAN && {
-            let entries = self.rows.entries()?;
-            self.plan.hollow * entries < (x.len() * x.len()) as f64
+            let hollow = if x.len() <= LARGE_HESSIAN { HOLLOW } else { 1.0 };
+            hollow * self.rows.entries()? < (x.len() * x.len()) as f64
         };
         if is_alone && x.len() > self.plan.largest_hessian || is_hollow {
             let model = Model { terms, x, u, damping: self.damping };

@@ -2,10 +2,11 @@
 //!
 //! A plan is a value. Each part of it leads to the same optimum with any other, and the tests run all of them.
 
-use super::{sample, smooth};
+use super::sample::{self, Level};
+use super::smooth;
 use crate::problem::{Point, Problem};
 use crate::rows::stays_in_rows;
-use crate::tuning::{FEW, HOLLOW, JOINTLY, LARGEST_HESSIAN, NEAR_MAX, TINY};
+use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, NEAR_MAX, TINY};
 
 /// What is done, and from which size on something else.
 #[derive(Clone, Debug)]
@@ -17,10 +18,9 @@ pub(super) struct Plan {
     /// Whether λ falls to its value over the first rounds.
     pub falls: bool,
     pub start: Start,
-    /// Coordinates up to which a model has its Hessian formed; a larger one is minimised along its columns.
+    /// Coordinates up to which a model has its Hessian formed where that is not hollow; a larger one is minimised along its
+    /// columns.
     pub largest_hessian: usize,
-    /// So is one whose Hessian would have so many times as many entries as its columns.
-    pub hollow: f64,
     /// Coordinates up to which all outputs are stepped on at once.
     pub jointly: usize,
     /// Whether Hessians cost little: then they serve for fewer steps, and none grows.
@@ -30,14 +30,14 @@ pub(super) struct Plan {
 }
 
 /// What the first steps are taken on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) enum Start {
     /// The problem.
     Here,
     /// Losses that are less flat.
     Smoother,
-    /// Some of the rows.
-    Sample,
+    /// Some of the rows, then more of them.
+    Samples(Vec<Level>),
 }
 
 impl Plan {
@@ -54,13 +54,14 @@ impl Plan {
             takes_all: is_few && (sees_all || floor.is_some() || share < NEAR_MAX || share.is_nan()),
             // With few features the face is found at once, unless λ is tiny: then it would be anyone's guess.
             falls: start.is_none() && (!is_few || share < TINY),
-            start: match () {
-                () if !carried && smooth::pays(whole) => Start::Smoother,
-                () if floor.is_none() && is_at_zero && sample::pays(whole) => Start::Sample,
-                () => Start::Here,
+            start: if !carried && smooth::pays(whole) {
+                Start::Smoother
+            } else if floor.is_none() && is_at_zero {
+                Start::Samples(sample::levels(whole))
+            } else {
+                Start::Here
             },
             largest_hessian: LARGEST_HESSIAN,
-            hollow: HOLLOW,
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
             is_exact: is_quadratic(problem),
@@ -133,29 +134,26 @@ mod tests {
 
     /// Every plan there is for a problem of that many outputs; whether all features were turned into columns comes with it.
     fn plans(made: &Plan, outputs: usize) -> Vec<(Plan, bool)> {
-        let mut all = Vec::new();
-        let both = [false, true];
-        for (sees_all, by_columns) in [(true, false), (false, false), (false, true)] {
-            for takes_all in both {
-                for falls in both {
-                    for largest_hessian in [0, LARGEST_HESSIAN] {
-                        for jointly in [0, JOINTLY] {
-                            for renews in both {
-                                // A pass sees all of one output, in a set of all.
-                                let is_one = !sees_all || takes_all && outputs == 1;
-                                if is_one && (jointly == 0 || outputs > 1) {
-                                    let plan = made.clone();
-                                    let plan =
-                                        Plan { sees_all, takes_all, falls, largest_hessian, jointly, renews, ..plan };
-                                    all.push((plan, by_columns));
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        all
+        let plan = |bits: usize| {
+            let bit = |at: usize| bits >> at & 1 == 1;
+            let level = Level { stride: 2, lambda: 0.1 };
+            let plan = Plan {
+                sees_all: bit(0),
+                takes_all: bit(1),
+                falls: bit(2),
+                start: if bit(3) { Start::Samples(vec![level]) } else { Start::Here },
+                largest_hessian: if bit(4) { LARGEST_HESSIAN } else { 0 },
+                jointly: if bit(5) { JOINTLY } else { 0 },
+                renews: bit(6),
+                ..made.clone()
+            };
+            (plan, bit(7))
+        };
+        // A pass sees all of one output, in rows, with a set of all features.
+        let is_one = |(plan, by_columns): &(Plan, bool)| {
+            (!plan.sees_all || plan.takes_all && outputs == 1 && !by_columns) && (plan.jointly == 0 || outputs > 1)
+        };
+        (0..256).map(plan).filter(is_one).collect()
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! A start from a sample of the rows, where there are far more rows than features.
+//! A start from samples of the rows, each larger than the one before.
 //!
-//! Far from the optimum a step on all rows is no better than one on some, and the optimum of a sample that has many rows a
-//! feature lies near that of all. What it says of weak features is noise, so λ is not too small there.
+//! Far from the optimum a step on all rows is no better than one on some. With few features the optimum of a sample that
+//! has many rows a feature lies near that of all, and one sample will do; what it says of weak features is noise, so λ is
+//! not too small there. With many features most are rare, and a sample knows little of them: at share s of the rows λ is
+//! λ/s, so that a feature has to explain as much in sum as it will have to on all. As samples grow λ falls, and the face
+//! grows with it.
 
 use super::Auto;
 use super::plan::is_quadratic;
@@ -9,67 +12,107 @@ use crate::Result;
 use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
-use crate::tuning::FEW;
+use crate::tuning::{FEW, LEAST_SAMPLE, MANY_ROWS};
 
-/// Rows of a sample for each feature.
+/// Rows of a sample for each feature, of few.
 const ROWS_A_FEATURE: usize = 32;
-/// A sample has at least so many rows, and at least this part of them.
+/// A sample for few features has at least so many rows, and at least this part of them.
 const LEAST: usize = 2048;
 const LEAST_PART: usize = 32;
-/// It is at most this part of the rows: or it would not save much.
+/// A sample is at most this part of the rows: or it would not save much. Each is so many times larger than the one before.
 const MOST_PART: usize = 4;
-/// λ on the sample is at least this share of λ_max.
+/// λ on the sample for few features is at least this share of λ_max; that for many at most this one.
 const NOISE: f64 = 0.03;
+const NEAR_MAX: f64 = 0.25;
 /// The relative gap that will do there, about, times the sample's share of the rows: steps on a large one cost nearly as
 /// much as those on all. Rounds before it has to do without.
 const ROUGHLY: f64 = 4.0;
 const ROUNDS: usize = 8;
 
+/// A sample: one row out of so many, and the λ there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Level {
+    pub stride: usize,
+    pub lambda: f64,
+}
+
 impl Auto<'_> {
-    /// Moves to the optimum of a sample; whether it did. Where `tell` says stop the point so far will do.
-    pub(super) fn start_from_a_sample(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
+    /// Moves to the optimum of samples; whether it did. Where `tell` says stop the point so far will do.
+    pub(super) fn start_from_samples(
+        &mut self,
+        levels: &[Level],
+        tell: &mut dyn FnMut(Progress) -> Control,
+    ) -> Result<bool> {
         let problem = self.whole;
-        let Some(rows) = sample(problem.n_rows(), problem.n_features()) else { return Ok(false) };
-        let at_lambda = problem.lambda().max(NOISE * problem.lambda_max());
-        let part = problem.on_rows(&rows).and_then(|part| part.with_lambda(Lambda::Value(at_lambda)));
-        let Ok(part) = part else { return Ok(false) };
-        let Ok(sample) = Auto::new(&part, None, None) else { return Ok(false) };
-        let roughly = (ROUGHLY * rows.len() as f64 / problem.n_rows() as f64).clamp(0.1, 0.8);
-        let mut sample = sample.aiming_at(roughly);
-        for _ in 0..ROUNDS {
-            let mut stop = false;
-            let ended = sample.epoch(&mut |progress| {
-                let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
-                stop |= said == Control::Stop;
-                said
-            })?;
-            let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(roughly));
-            if stop || near || !matches!(ended, Ended::Epoch) {
+        let (mut found, mut stop) = (None, false);
+        for level in levels {
+            let part = problem.on_rows(&sample(problem.n_rows(), level.stride));
+            let Ok(part) = part.and_then(|part| part.with_lambda(Lambda::Value(level.lambda))) else { break };
+            let roughly = (ROUGHLY / level.stride as f64).clamp(0.1, 0.8);
+            let mut sample = Auto::new(&part, found.as_ref(), None)?.aiming_at(roughly);
+            for _ in 0..ROUNDS {
+                let ended = sample.epoch(&mut |progress| {
+                    let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
+                    stop |= said == Control::Stop;
+                    said
+                })?;
+                let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(roughly));
+                if stop || near || !matches!(ended, Ended::Epoch) {
+                    break;
+                }
+            }
+            let point = sample.point();
+            if !point.is_finite() {
+                break;
+            }
+            self.steps += sample.steps;
+            found = Some(point);
+            (self.stage, self.at_lambda) = (Stage::Identify, level.lambda);
+            if stop {
                 break;
             }
         }
-        let point = sample.point();
-        if !point.is_finite() {
-            return Ok(false);
+        let began = found.is_some();
+        if let Some(point) = found {
+            self.point = self.reduced.shrink(&point);
+            self.stretch = 1.0;
         }
-        self.point = point;
-        (self.stage, self.at_lambda) = (Stage::Identify, at_lambda);
-        Ok(true)
+        Ok(began)
     }
 }
 
-/// Whether a start from a sample saves anything: not where one step will do.
-pub(super) fn pays(problem: &Problem) -> bool {
+/// The samples to begin with, the smallest first; none where all rows had better be taken, or where one step will do.
+pub(super) fn levels(problem: &Problem) -> Vec<Level> {
+    if problem.outputs() > 1 || is_quadratic(problem) {
+        return Vec::new();
+    }
     let (n_rows, n_features) = (problem.n_rows(), problem.n_features());
-    problem.outputs() == 1 && n_features <= FEW && sample(n_rows, n_features).is_some() && !is_quadratic(problem)
+    if n_features <= FEW {
+        let size = (ROWS_A_FEATURE * n_features).max(n_rows / LEAST_PART).max(LEAST);
+        let lambda = problem.lambda().max(NOISE * problem.lambda_max());
+        return Some(Level { stride: n_rows / size, lambda })
+            .filter(|level| level.stride >= MOST_PART)
+            .into_iter()
+            .collect();
+    }
+    if n_rows < MANY_ROWS {
+        return Vec::new();
+    }
+    let level = |power: u32| {
+        let stride = MOST_PART.pow(power);
+        let lambda = problem.lambda() * stride as f64;
+        let is_one = n_rows / stride >= LEAST_SAMPLE && lambda <= NEAR_MAX * problem.lambda_max();
+        is_one.then_some(Level { stride, lambda })
+    };
+    let mut levels: Vec<Level> = (1..).map_while(level).collect();
+    levels.reverse();
+    levels
 }
 
-/// One row out of every few, anywhere among them, whatever order they are in; nothing where all had better be taken.
-fn sample(n_rows: usize, n_features: usize) -> Option<Vec<u32>> {
-    let size = (ROWS_A_FEATURE * n_features).max(n_rows / LEAST_PART).max(LEAST);
-    let stride = n_rows / size;
+/// One row out of every few, anywhere among them, whatever order they are in.
+fn sample(n_rows: usize, stride: usize) -> Vec<u32> {
     let row = |at: usize| (at * stride + (at.wrapping_mul(0x9E37_79B9) >> 7) % stride) as u32;
-    (stride >= MOST_PART).then(|| (0..n_rows / stride).map(row).collect())
+    (0..n_rows / stride).map(row).collect()
 }
 
 #[cfg(test)]
@@ -81,17 +124,38 @@ mod tests {
 
     #[test]
     fn a_sample_has_rows_from_everywhere() {
-        assert!(sample(4 * LEAST - 1, 3).is_none() && sample(1_000_000, 10_000).is_none());
-        for (n_rows, n_features) in [(4 * LEAST, 3), (200_000, 100), (1_000_003, 512)] {
-            let rows = sample(n_rows, n_features).unwrap();
+        for (n_rows, stride) in [(4 * LEAST, 4), (200_000, 62), (1_000_003, 31)] {
+            let rows = sample(n_rows, stride);
             assert!(rows.is_sorted_by(|a, b| a < b) && (rows[rows.len() - 1] as usize) < n_rows);
-            assert!(rows.len() >= LEAST.max(ROWS_A_FEATURE * n_features) && rows.len() <= n_rows / MOST_PART);
+            assert_eq!(rows.len(), n_rows / stride);
             // Neither a part of the file nor every k-th row.
-            let stride = n_rows / rows.len();
             let offsets: std::collections::BTreeSet<usize> = rows.iter().map(|&row| row as usize % stride).collect();
             assert_eq!(offsets.len(), stride, "of {n_rows}");
             assert!(n_rows - (rows[rows.len() - 1] as usize) < 2 * stride + rows.len());
         }
+    }
+
+    #[test]
+    fn samples_grow_as_λ_falls_to_its_value() {
+        let data = |n_rows: usize, n_cols: usize| {
+            let rows: Vec<Vec<(u32, f64)>> = (0..n_rows).map(|row| vec![((row * 7 % n_cols) as u32, 1.0)]).collect();
+            Dataset::new(Matrix::from_rows(n_cols, &rows), (0..n_rows).map(|row| f64::from(row % 14 == 0)).collect())
+        };
+        let stated = |n_rows: usize, n_cols: usize, lambda: Lambda| {
+            let terms = Terms { lambda, ..Terms::default() };
+            Problem::new(data(n_rows, n_cols), LossKind::Logistic.build(2), &terms).unwrap()
+        };
+        let problem = stated(40 * LEAST_SAMPLE, FEW + 1, Lambda::OfMax(1e-3));
+        let found = levels(&problem);
+        assert_eq!(found.iter().map(|level| level.stride).collect::<Vec<_>>(), [16, 4]);
+        assert!(found.iter().all(|level| level.lambda == problem.lambda() * level.stride as f64));
+        // Not where λ/s would leave nothing to find, and not where a round on all rows costs little.
+        assert!(levels(&stated(40 * LEAST_SAMPLE, FEW + 1, Lambda::OfMax(0.1))).is_empty());
+        assert!(levels(&stated(MANY_ROWS - 1, FEW + 1, Lambda::OfMax(1e-3))).is_empty());
+        // With few features one sample will do.
+        let few = stated(200_000, 100, Lambda::OfMax(1e-3));
+        assert_eq!(levels(&few), [Level { stride: 32, lambda: NOISE * few.lambda_max() }]);
+        assert!(levels(&stated(4 * LEAST - 1, 3, Lambda::OverN)).is_empty());
     }
 
     fn problem(loss: LossKind, sorted: bool, row_weights: bool) -> Problem {
@@ -131,7 +195,7 @@ mod tests {
     fn a_parabola_needs_no_sample() {
         for (loss, is) in [(LossKind::Squared, true), (LossKind::Logistic, false), (LossKind::Huber(1.0), false)] {
             let problem = problem(loss, false, false);
-            assert_eq!((is_quadratic(&problem), pays(&problem)), (is, !is), "{loss:?}");
+            assert_eq!((is_quadratic(&problem), levels(&problem).is_empty()), (is, is), "{loss:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::Auto;
 use crate::Result;
 use crate::penalty::{Penalty, Term};
-use crate::tuning::FEW;
+use crate::tuning::{FEW, LARGE_HESSIAN};
 
 /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
 const NEAR: f64 = 0.8;
@@ -23,7 +23,7 @@ impl Auto<'_> {
         if self.floor.is_some() {
             // It shall serve for some λ to come, if it can have a Hessian.
             let more = self.select(NEAR);
-            if more.len() < self.plan.largest_hessian {
+            if more.len() < LARGE_HESSIAN {
                 wanted = more;
             }
         }

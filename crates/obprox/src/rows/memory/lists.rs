@@ -44,7 +44,7 @@ struct Part {
 const ORDINARY: std::ops::Range<f64> = 1e-15..1e15;
 
 /// More than there are places in any list: a line of sums is so long, and no place has to be checked.
-const MOST_PLACES: usize = 2048;
+const MOST_PLACES: usize = 4096;
 
 impl RowLists {
     /// Takes the given columns, each a row of a matrix; their places are in their order.
