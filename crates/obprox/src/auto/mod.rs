@@ -25,6 +25,7 @@ pub(crate) mod face;
 mod held;
 mod newton;
 mod plan;
+mod products;
 pub(crate) mod quadratic;
 mod reduce;
 mod sample;

@@ -10,7 +10,7 @@ use super::expansion::Expansion;
 use super::held::Held;
 use super::quadratic::LARGE;
 use super::search::{Step, search};
-use super::{Auto, End};
+use super::{Auto, End, products};
 use crate::huge::Huge;
 use crate::penalty::{ElasticNet, Term};
 use crate::rows::Model;
@@ -234,7 +234,11 @@ impl Auto<'_> {
             let hollow = if x.len() <= LARGE_HESSIAN { HOLLOW } else { 1.0 };
             hollow * self.rows.entries()? < (x.len() * x.len()) as f64
         };
-        if is_alone && x.len() > self.plan.largest_hessian || is_hollow {
+        let is_large = is_alone && x.len() > self.plan.largest_hessian;
+        if (is_large || is_hollow) && self.plan.by_products {
+            return products::minimum(&mut *self.rows, outputs, at, self.damping, ROUGHLY * share);
+        }
+        if is_large || is_hollow {
             let model = Model { terms, x, u, damping: self.damping };
             let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
             return self.rows.descend(outputs.start, model, tolerance);

@@ -6,7 +6,7 @@ use super::sample::{self, Level};
 use super::smooth;
 use crate::problem::{Point, Problem};
 use crate::rows::stays_in_rows;
-use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, NEAR_MAX, TINY};
+use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
 
 /// What is done, and from which size on something else.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Plan {
     /// Coordinates up to which a model has its Hessian formed where that is not hollow; a larger one is minimised along its
     /// columns.
     pub largest_hessian: usize,
+    /// Whether such a model is minimised by products with its Hessian instead.
+    pub by_products: bool,
     /// Coordinates up to which all outputs are stepped on at once.
     pub jointly: usize,
     /// Whether Hessians cost little: then they serve for fewer steps, and none grows.
@@ -62,6 +64,7 @@ impl Plan {
                 Start::Here
             },
             largest_hessian: LARGEST_HESSIAN,
+            by_products: problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
             is_exact: is_quadratic(problem),
@@ -145,6 +148,7 @@ mod tests {
                 largest_hessian: if bit(4) { LARGEST_HESSIAN } else { 0 },
                 jointly: if bit(5) { JOINTLY } else { 0 },
                 renews: bit(6),
+                by_products: bit(8) && !bit(7),
                 ..made.clone()
             };
             (plan, bit(7))
@@ -153,7 +157,7 @@ mod tests {
         let is_one = |(plan, by_columns): &(Plan, bool)| {
             (!plan.sees_all || plan.takes_all && outputs == 1 && !by_columns) && (plan.jointly == 0 || outputs > 1)
         };
-        (0..256).map(plan).filter(is_one).collect()
+        (0..512).map(plan).filter(is_one).collect()
     }
 
     #[test]

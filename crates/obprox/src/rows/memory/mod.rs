@@ -419,6 +419,12 @@ impl Memory {
                 lines.into_iter().flatten().collect::<Huge<f64>>().into()
             }
             Job::Descend { output, model, tolerance } => self.descend(*output, model, *tolerance).into(),
+            Job::Diagonal { output } => {
+                self.with_curvatures(*output, |rows, h| rows.set.diagonal(&rows.problem, h)).into()
+            }
+            Job::Product { output, v } => {
+                self.with_curvatures(*output, |rows, h| rows.set.product(&rows.problem, h, v)).into()
+            }
             Job::Loss(size) => vec![self.loss(*size)].into(),
             Job::Dual(job) => self.run_dual(job),
             Job::Place(_) | Job::Shift(_) | Job::Select(_) | Job::Propose { .. } | Job::Take(_) | Job::Secants(_) => {

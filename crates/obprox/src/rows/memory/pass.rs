@@ -185,22 +185,69 @@ fn rows_a_task(n_rows: usize) -> usize {
     n_rows.div_ceil(TASKS).max(BLOCK)
 }
 
-/// Σ vᵢ dᵢ over the rows, of few columns: some rows a task, each with sums of its own. How many tasks there are depends on
-/// the number of rows alone, and so do the bits.
+/// Σ vᵢ dᵢ over the rows, of few columns.
 fn sum_rows_times(matrix: &Matrix, values: &[f64]) -> Vec<f64> {
-    let (n_rows, n_cols) = (values.len(), matrix.n_cols());
-    let share = rows_a_task(n_rows);
-    let part = |first: usize| {
-        let mut sums = vec![0.0; n_cols];
-        let some = first..(first + share).min(n_rows);
+    fold_tasks(values.len(), matrix.n_cols(), |some, sums| {
         with_rows!(matrix, |rows| for row in some {
-            rows.add_all_to(row, values[row], &mut sums);
+            rows.add_all_to(row, values[row], sums);
         });
+    })
+}
+
+/// Σ sᵢ·of(dᵢ) over the rows, some of them a task, each with sums of its own. How many tasks there are depends on the
+/// number of rows alone, and so do the bits.
+pub(crate) fn sum_rows_with(matrix: &Matrix, scales: &[f64], of: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
+    fold_tasks(scales.len(), matrix.n_cols(), |some, sums| {
+        with_rows!(matrix, |rows| for row in some {
+            let scale = scales[row];
+            if scale != 0.0 {
+                rows.for_each(row, |column, value| sums[column] += scale * of(value));
+            }
+        });
+    })
+}
+
+/// Adds x·d of each row to its number.
+pub(crate) fn add_products(matrix: &Matrix, x: &[f64], to: &mut [f64]) {
+    to.par_chunks_mut(BLOCK).enumerate().for_each(|(block, to)| {
+        let first = block * BLOCK;
+        with_rows!(matrix, |rows| rows.dots(first..first + to.len(), x, to));
+    });
+}
+
+/// Σ hᵢ dᵢ(dᵢ·v) over the rows; with an intercept dᵢ has a 1 at its end.
+pub(crate) fn product(matrix: &Matrix, intercept: bool, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
+    let (n_rows, n_cols) = (curvatures.len(), matrix.n_cols());
+    let constant = if intercept { v[n_cols] } else { 0.0 };
+    fold_tasks(n_rows, v.len(), |some, sums| {
+        let mut pulls = vec![0.0; BLOCK];
+        for first in some.clone().step_by(BLOCK) {
+            let rows_here = first..(first + BLOCK).min(some.end);
+            let pulls = &mut pulls[..rows_here.len()];
+            pulls.fill(constant);
+            with_rows!(matrix, |rows| {
+                rows.dots(rows_here.clone(), &v[..n_cols], pulls);
+                pulls.iter_mut().zip(&curvatures[rows_here.clone()]).for_each(|(pull, h)| *pull *= h);
+                rows.add_rows(rows_here, pulls, &mut sums[..n_cols]);
+            });
+            if intercept {
+                sums[n_cols] += pulls.iter().sum::<f64>();
+            }
+        }
+    })
+}
+
+/// Sums of so many numbers over the rows: each task's by itself, then all in their order.
+fn fold_tasks(n_rows: usize, len: usize, add: impl Fn(Range<usize>, &mut [f64]) + Sync) -> Vec<f64> {
+    let share = rows_a_task(n_rows);
+    let starts: Vec<usize> = (0..n_rows).step_by(share).collect();
+    let part = |first: usize| {
+        let mut sums = vec![0.0; len];
+        add(first..(first + share).min(n_rows), &mut sums);
         sums
     };
-    let starts: Vec<usize> = (0..n_rows).step_by(share).collect();
     let parts: Vec<Vec<f64>> = starts.into_par_iter().map(part).collect();
-    let mut sums = vec![0.0; n_cols];
+    let mut sums = vec![0.0; len];
     for part in parts {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use super::descent::Columns;
-use super::gram;
 use super::lists::RowLists;
+use super::{gram, pass};
 use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::problem::Problem;
@@ -33,6 +33,8 @@ pub(super) struct WorkingSet {
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
     /// Their columns, together.
     together: OnceLock<Columns>,
+    /// The rows with these features alone, where products are asked for: then all goes through them.
+    compact: OnceLock<Matrix>,
 }
 
 /// Columns that were taken out of the rows, some at a time.
@@ -128,6 +130,12 @@ impl<'a> Placed<'a> {
     }
 }
 
+/// Appends the intercept's part, where there is one.
+fn with_intercept(mut of_set: Vec<f64>, problem: &Problem, part: impl FnOnce() -> f64) -> Vec<f64> {
+    of_set.extend(problem.has_intercept().then(part));
+    of_set
+}
+
 impl WorkingSet {
     /// A set that goes on from another: what that has taken out of the rows it need not take again.
     pub fn new(problem: &Problem, features: Vec<u32>, before: &Self) -> Arc<Self> {
@@ -151,8 +159,27 @@ impl WorkingSet {
         })
     }
 
+    /// The rows with its features alone.
+    fn compact(&self, problem: &Problem) -> &Matrix {
+        self.compact.get_or_init(|| problem.matrix().keep_columns(&self.features))
+    }
+
+    /// The diagonal of Σ hᵢ dᵢdᵢᵀ, that of the intercept last.
+    pub fn diagonal(&self, problem: &Problem, curvatures: &[f64]) -> Vec<f64> {
+        let squares = pass::sum_rows_with(self.compact(problem), curvatures, |value| value * value);
+        with_intercept(squares, problem, || curvatures.iter().sum())
+    }
+
+    /// Σ hᵢ dᵢ(dᵢ·v), the intercept last.
+    pub fn product(&self, problem: &Problem, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
+        pass::product(self.compact(problem), problem.has_intercept(), curvatures, v)
+    }
+
     /// The entries of its columns.
     pub fn entries(&self, problem: &Problem) -> usize {
+        if let Some(compact) = self.compact.get() {
+            return compact.nnz();
+        }
         if self.whole {
             return problem.columns().unwrap_or(problem.matrix()).nnz();
         }
@@ -162,6 +189,9 @@ impl WorkingSet {
 
     /// Σ sᵢ dᵢ over the rows, on its features.
     pub fn slopes(&self, problem: &Problem, of_rows: &[f64]) -> Vec<f64> {
+        if let Some(compact) = self.compact.get() {
+            return pass::sum_rows_with(compact, of_rows, |value| value);
+        }
         let columns = self.columns(problem);
         let slope = |place: usize| columns.dot(place, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
@@ -169,6 +199,11 @@ impl WorkingSet {
 
     /// Adds its columns times weights to margins: the output, the place, the weight of each.
     pub fn add_to(&self, problem: &Problem, weights: &[(usize, usize, f64)], margins: &mut [f64]) {
+        if let (Some(compact), 1) = (self.compact.get(), problem.outputs()) {
+            let mut x = vec![0.0; self.features.len()];
+            weights.iter().for_each(|&(_, place, weight)| x[place] = weight);
+            return pass::add_products(compact, &x, margins);
+        }
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 

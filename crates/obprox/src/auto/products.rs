@@ -1,0 +1,125 @@
+//! The minimum of a model whose Hessian is known by its products alone: that of a large working set of many rows.
+//!
+//! min over z: u·(z − x) + ½ (z − x)ᵀH(z − x) + Σ λ_j|z_j|. Zeros that violate their condition enter together, along one
+//! line; on the face that they make, conjugate gradients go to the minimum. Each product is a pass over the set's rows.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::expansion::Expansion;
+use super::face::{Face, conjugate_gradients};
+use crate::penalty::shrink::shrink;
+use crate::penalty::{L1, Term};
+use crate::rows::{Job, Shards};
+use crate::{Error, Result};
+
+/// Faces in a row.
+const FACES: usize = 8;
+/// Conjugate steps on one face.
+const CONJUGATE: usize = 24;
+/// What a step on a face may leave of the largest violation.
+const LEFT: f64 = 0.1;
+
+/// A Hessian that is asked for products; the first that fails is kept.
+struct Hessian<'a> {
+    rows: RefCell<&'a mut dyn Shards>,
+    failed: RefCell<Option<Error>>,
+    output: usize,
+    /// What damping and λ₂ add to the diagonal.
+    added: Vec<f64>,
+    diagonal: Vec<f64>,
+}
+
+impl Hessian<'_> {
+    fn times(&self, v: &[f64]) -> Vec<f64> {
+        let job = Job::Product { output: self.output, v };
+        let mut product = self.rows.borrow_mut().numbers(&job).unwrap_or_else(|error| {
+            self.failed.borrow_mut().get_or_insert(error);
+            vec![0.0; v.len()]
+        });
+        product.iter_mut().zip(&self.added).zip(v).for_each(|((sum, added), v)| *sum += added * v);
+        product
+    }
+}
+
+/// A z near the minimum: until no coordinate violates by more than `tolerance` of what it did at first.
+pub(super) fn minimum(
+    rows: &mut dyn Shards,
+    outputs: &Range<usize>,
+    at: &Expansion,
+    damping: f64,
+    tolerance: f64,
+) -> Result<Vec<f64>> {
+    let Expansion { terms, x, u } = at;
+    let output = outputs.start;
+    let squares = rows.numbers(&Job::Diagonal { output })?;
+    let added: Vec<f64> = squares.iter().zip(terms).map(|(square, term)| damping * square + term.l2).collect();
+    let diagonal = squares.iter().zip(&added).map(|(square, added)| square + added).collect();
+    let hessian = Hessian { rows: RefCell::new(rows), failed: RefCell::new(None), output, added, diagonal };
+    let (mut z, mut slopes) = (x.clone(), u.clone());
+    let violation = |at: usize, z: &[f64], slopes: &[f64]| L1 { l1: terms[at].l1 }.violation(z[at], slopes[at]);
+    let worst = |z: &[f64], slopes: &[f64]| (0..z.len()).map(|at| violation(at, z, slopes)).fold(0.0, f64::max);
+    let enough = tolerance * worst(&z, &slopes);
+    for _ in 0..FACES {
+        let now = worst(&z, &slopes);
+        if now <= enough {
+            break;
+        }
+        enter(&hessian, at, &mut z, &mut slopes);
+        move_on_face(&hessian, at, &mut z, &mut slopes, (LEFT * now).max(0.5 * enough));
+    }
+    match hessian.failed.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(z),
+    }
+}
+
+/// Moves the zeros that violate their condition to where the model along them all is lowest.
+fn enter(hessian: &Hessian, at: &Expansion, z: &mut [f64], slopes: &mut [f64]) {
+    let direction = |place: usize| match (z[place], at.terms[place].l1, hessian.diagonal[place]) {
+        (0.0, l1, curvature) if l1 > 0.0 && curvature > 0.0 => -shrink(slopes[place], l1) / curvature,
+        _ => 0.0,
+    };
+    let direction: Vec<f64> = (0..z.len()).map(direction).collect();
+    let slope: f64 =
+        (0..z.len()).map(|place| slopes[place] * direction[place] + at.terms[place].l1 * direction[place].abs()).sum();
+    if slope >= 0.0 || slope.is_nan() {
+        return;
+    }
+    let product = hessian.times(&direction);
+    let curvature: f64 = direction.iter().zip(&product).map(|(d, p)| d * p).sum();
+    let size = if curvature > 0.0 { (-slope / curvature).min(1.0) } else { 1.0 };
+    z.iter_mut().zip(&direction).for_each(|(z, d)| *z += size * d);
+    slopes.iter_mut().zip(&product).for_each(|(slope, p)| *slope += size * p);
+}
+
+/// Moves to the minimum on the face of z, about, or to where that face ends.
+fn move_on_face(hessian: &Hessian, at: &Expansion, z: &mut [f64], slopes: &mut [f64], enough: f64) {
+    let mut face = Face::of(z, |place| at.terms[place].l1);
+    face.u = face.places.iter().map(|&place| slopes[place]).collect();
+    let of_face = |all: &[f64]| face.places.iter().map(|&place| all[place]).collect::<Vec<f64>>();
+    let product = |on_face: &[f64]| {
+        let mut all = vec![0.0; z.len()];
+        face.places.iter().zip(on_face).for_each(|(&place, &value)| all[place] = value);
+        hessian.times(&all)
+    };
+    let precondition = |residual: &[f64]| {
+        let over = |(&place, &residual): (&usize, &f64)| match hessian.diagonal[place] {
+            curvature if curvature > 0.0 => residual / curvature,
+            _ => 0.0,
+        };
+        face.places.iter().zip(residual).map(over).collect()
+    };
+    let done = |residual: &[f64]| residual.iter().all(|residual| residual.abs() <= enough);
+    let found =
+        conjugate_gradients(face.descent(), CONJUGATE, precondition, |direction| of_face(&product(direction)), done);
+    let Some((step, _)) = found else { return };
+    let (to, there, _) = face.walk(&step, |to| {
+        let moved: Vec<f64> = to.iter().zip(&face.z).map(|(to, z)| to - z).collect();
+        let there: Vec<f64> = slopes.iter().zip(product(&moved)).map(|(slope, change)| slope + change).collect();
+        let on_face = of_face(&there);
+        (there, on_face)
+    });
+    slopes.copy_from_slice(&there);
+    face.places.iter().zip(to).for_each(|(&place, to)| z[place] = to);
+}
