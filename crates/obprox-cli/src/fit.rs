@@ -1,6 +1,7 @@
 //! `obprox fit`: file → model.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use obprox::data::Dataset;
@@ -14,7 +15,7 @@ use obprox_report::Report;
 use crate::destination::{Destination, check_directory};
 use crate::failure::Failure;
 use crate::flags::{
-    DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, in_pool, parse_solver, solver_names, whole,
+    DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, duration, in_pool, parse_solver, solver_names, whole,
 };
 use crate::input::{self, shown};
 use crate::losses::Losses;
@@ -51,6 +52,10 @@ pub struct Fit {
     /// Go on from the state in --checkpoint, to the same bits as a run without a break
     #[arg(long, requires = "checkpoint")]
     resume: bool,
+
+    /// Stop after this long (90s, 5min, 2h) and hand out what there is
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "nnz")]
+    time: Option<Duration>,
 
     /// Say nothing but errors
     #[arg(long, short)]
@@ -89,6 +94,7 @@ Examples:
   obprox fit train.svm --test test.svm --report report.html
   obprox fit train.svm --solver prox-svrg --step auto --epochs 100 --log run.jsonl
   obprox fit train.svm --epochs 500 --checkpoint state --resume --out model.json
+  obprox fit train.svm --time 60s --out model.json    what a minute gives
   xzcat train.xz | obprox fit - --lambda 1e-4";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -204,7 +210,9 @@ impl Fit {
         let mut bar = Bar::new("fit", self.quiet);
         let mut batch = BatchRows(0);
         let mut stop = interrupt::Interrupt;
+        let mut limit = interrupt::TimeLimit::new(self.time);
         let mut run = Run::new(problem, settings.clone()).observe(&mut bar).observe(&mut batch).observe(&mut stop);
+        run = run.observe(&mut limit);
         if let Some(log) = log {
             run = run.observe(log);
         }
@@ -216,6 +224,9 @@ impl Fit {
             run = run.checkpoint(directory, self.resume);
         }
         let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
+        if fit.status == Status::Stopped && limit.is_over() {
+            show::note("the time given by --time is over", self.quiet);
+        }
         Ok((fit, batch.0))
     }
 

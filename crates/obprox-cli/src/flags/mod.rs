@@ -7,6 +7,8 @@ mod method;
 mod problem;
 mod report;
 
+use std::time::Duration;
+
 pub use checkpoint::CheckpointFlags;
 #[cfg(feature = "net")]
 pub use data::start_threads;
@@ -41,6 +43,22 @@ pub fn count(text: &str) -> Result<u64, String> {
         Ok(0) => Err("must be at least 1".into()),
         Ok(value) => Ok(value),
         Err(_) => Err("must be a whole number, at least 1".into()),
+    }
+}
+
+/// A length of time: a number of seconds, or with its unit.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "" | "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("units of time are s, min and h: 90s, 5min, 2h".into()),
+    };
+    match number.trim().parse::<f64>().map(|value| Duration::try_from_secs_f64(value * seconds)) {
+        Ok(Ok(time)) if !time.is_zero() => Ok(time),
+        _ => Err("must be a length of time: 90s, 5min, 2h".into()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use obprox::{Control, EpochRecord, Observer, Progress, Start};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -49,6 +50,40 @@ pub fn pressed() -> bool {
 /// was saved; whoever sends SIGTERM has the status alone to see that it was heard.
 pub fn status(of_the_work: ExitCode) -> ExitCode {
     if HEARD.load(Ordering::Relaxed) == TERMINATED as usize { ExitCode::from(TERMINATED as u8) } else { of_the_work }
+}
+
+/// Stops the run when its time is over.
+pub struct TimeLimit {
+    limit: Option<Duration>,
+    begun: Instant,
+}
+
+impl TimeLimit {
+    pub fn new(limit: Option<Duration>) -> Self {
+        Self { limit, begun: Instant::now() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.begun.elapsed() >= limit)
+    }
+
+    fn control(&self) -> Control {
+        if self.is_over() { Control::Stop } else { Control::Continue }
+    }
+}
+
+impl Observer for TimeLimit {
+    fn start(&mut self, _: &Start) {
+        self.begun = Instant::now();
+    }
+
+    fn step(&mut self, _: &Progress) -> Control {
+        self.control()
+    }
+
+    fn epoch(&mut self, _: &EpochRecord) -> Control {
+        self.control()
+    }
 }
 
 /// Stops the run when Ctrl-C was pressed.

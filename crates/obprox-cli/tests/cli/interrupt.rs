@@ -174,3 +174,18 @@ fn a_validation_that_is_not_done_writes_nothing() {
     assert!(stderr.contains("interrupted: the folds were not done") && stderr.lines().count() == 1, "{stderr}");
     assert_eq!(shop.listing(), ["big.svm"]);
 }
+
+#[test]
+fn a_run_ends_when_its_time_is_over_and_hands_out_what_there_is() {
+    let shop = Workshop::with_data();
+    let line = "fit train.svm --solver obproxsg-plus --epochs 1000000000 --tol 0 --time 0.2s --out model.json";
+    let output = shop.command(line).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && stderr.contains("the time given by --time is over"), "{stderr}");
+    assert!(shop.read("model.json").contains("obprox-linear"));
+    for time in ["soon", "5weeks", "0s", "-1s", "1e999h"] {
+        let output = shop.command(&format!("fit train.svm --time={time}")).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && stderr.contains("--time"), "{time}: {stderr}");
+    }
+}

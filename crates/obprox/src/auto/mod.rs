@@ -38,6 +38,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::held::Held;
+use self::newton::Stepped;
 use self::plan::{Plan, Start};
 use self::reduce::Reduced;
 use crate::certificate::{Certificate, certify_placed, has_dual};
@@ -325,28 +326,29 @@ impl<'a> Auto<'a> {
 
     /// Newton steps on the working set; false where someone said stop before they were all taken.
     fn polish(&mut self, enough: f64, steps: usize, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
-        let blocks = self.blocks();
-        let (sweeps, steps) = if blocks.len() == 1 { (1, steps) } else { (steps, 1) };
-        for sweep in 1..=sweeps {
-            let mut moved = false;
-            for outputs in &blocks {
-                moved |= self.newton(outputs.clone(), steps, enough)?;
-            }
-            let progress = Progress {
-                epoch: self.rounds,
-                step: sweep as u64,
-                steps: sweeps as u64,
-                phase: Phase::Newton,
-                stage: Some(self.stage),
-            };
-            if tell(progress) == Control::Stop && moved && sweep < sweeps {
-                return Ok(false);
-            }
-            if !moved {
-                break;
+        let (epoch, stage) = (self.rounds, Some(self.stage));
+        let mut stops = |step: usize| {
+            let (step, steps) = (step as u64, steps as u64);
+            tell(Progress { epoch, step, steps, phase: Phase::Newton, stage }) == Control::Stop
+        };
+        match &self.blocks()[..] {
+            [outputs] => Ok(self.newton(outputs.clone(), steps, enough, &mut stops)? != Stepped::Stopped),
+            blocks => {
+                for sweep in 1..=steps {
+                    let mut moved = false;
+                    for outputs in blocks {
+                        moved |= self.newton(outputs.clone(), 1, enough, &mut |_| false)? == Stepped::Moved;
+                    }
+                    if !moved {
+                        break;
+                    }
+                    if stops(sweep) {
+                        return Ok(sweep == steps);
+                    }
+                }
+                Ok(true)
             }
         }
-        Ok(true)
     }
 }
 

@@ -62,6 +62,16 @@ impl End {
     }
 }
 
+/// What came of some steps.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Stepped {
+    Moved,
+    /// The point is as good as they can make it.
+    Stayed,
+    /// Someone said stop.
+    Stopped,
+}
+
 /// How the steps of one call went.
 struct Progress {
     moved: bool,
@@ -74,8 +84,14 @@ struct Progress {
 }
 
 impl Auto<'_> {
-    /// Steps on the coordinates of these outputs until their violation has fallen enough; whether anything moved.
-    pub(super) fn newton(&mut self, outputs: Range<usize>, steps: usize, enough: f64) -> Result<bool> {
+    /// Steps on the coordinates of these outputs until their violation has fallen enough; `stops` is asked after each.
+    pub(super) fn newton(
+        &mut self,
+        outputs: Range<usize>,
+        steps: usize,
+        enough: f64,
+        stops: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<Stepped> {
         let mut progress = Progress { moved: false, objective: f64::NAN, violation: f64::INFINITY, hidden: 0 };
         for step in 0..steps {
             let at = self.expansion(&outputs, step == 0)?;
@@ -97,8 +113,11 @@ impl Auto<'_> {
             if !self.step(&outputs, &at, &z, &mut progress)? {
                 break;
             }
+            if stops(step + 1) {
+                return Ok(Stepped::Stopped);
+            }
         }
-        Ok(progress.moved)
+        Ok(if progress.moved { Stepped::Moved } else { Stepped::Stayed })
     }
 
     /// Whether the gap that was asked for is in sight; nothing where that cannot be foreseen.

@@ -1,0 +1,97 @@
+//! `auto` beside OBProx-SG+ at the shapes of the paper's largest sets, whole or a part of them.
+//!
+//! ```sh
+//! cargo run --release -p obprox-benches --bin scale -- kdda 16 1/N
+//! ```
+//!
+//! The problem is planted, with the rows, columns and nonzeros a row of kdda or url_combined divided by the part; it is not
+//! the set itself. For each run: seconds of training, seconds since it began (evaluations included), F, gap, features.
+
+use std::time::Instant;
+
+use obprox::data::{Entries, Synth};
+use obprox::loss::LossKind;
+use obprox::schedule::StepSize;
+use obprox::switch::{Switch, Unit};
+use obprox::{Control, EpochRecord, Lambda, Method, Observer, Problem, Run, Settings, Terms};
+
+/// Prints a line an epoch.
+struct Lines(Instant);
+
+impl Observer for Lines {
+    fn epoch(&mut self, record: &EpochRecord) -> Control {
+        if let Some(at) = &record.certificate {
+            let (seconds, since) = (record.seconds, self.0.elapsed().as_secs_f64());
+            let gap = at.relative_gap().unwrap_or(f64::NAN);
+            println!("| {} | {seconds:.1} | {since:.1} | {:.6} | {gap:.1e} | {} |", record.epoch, at.objective, at.nnz);
+        }
+        Control::Continue
+    }
+}
+
+/// The recipe of a shape, divided.
+fn shape(name: &str, part: usize) -> Synth {
+    match name {
+        "kdda" => Synth {
+            rows: 8_407_752 / part,
+            cols: 20_216_830 / part,
+            per_row: 36.3,
+            support: 20_000 / part,
+            entries: Entries::UnitRows,
+            skew: 1.1,
+            noise: 0.1,
+            seed: 2,
+            ..Synth::default()
+        },
+        "url" => Synth {
+            rows: 2_396_130 / part,
+            cols: 3_231_961 / part,
+            per_row: 115.6,
+            support: 5_000 / part,
+            entries: Entries::Ones,
+            skew: 1.1,
+            noise: 1.0,
+            seed: 1,
+            ..Synth::default()
+        },
+        other => panic!("{other}: the shapes are kdda and url"),
+    }
+}
+
+fn main() {
+    let argument = |at: usize, default: &str| std::env::args().nth(at).unwrap_or_else(|| default.into());
+    let (name, part, lambda) = (argument(1, "kdda"), argument(2, "16"), argument(3, "1/N"));
+    let lambda = match lambda.strip_suffix("max") {
+        Some(share) => Lambda::OfMax(share.parse().expect("a share of λ_max")),
+        None => Lambda::OverN,
+    };
+    let data = shape(&name, part.parse().expect("a number")).generate().expect("a recipe").dataset;
+    println!("{} × {}, {} nonzeros", data.matrix.n_rows(), data.matrix.n_cols(), data.matrix.nnz());
+    let begun = Instant::now();
+    let terms = Terms { lambda, ..Terms::default() };
+    let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).expect("a problem");
+    println!(
+        "stated in {:.1} s, λ = {:.3e} λ_max\n",
+        begun.elapsed().as_secs_f64(),
+        problem.lambda() / problem.lambda_max()
+    );
+
+    let plus = |prox: u64, step: f64, epochs: u64| Settings {
+        epochs,
+        step: StepSize::Value(step),
+        switch: Some(Switch::Fixed { prox, orthant: None, unit: Unit::Epochs }),
+        ..Settings::with_method(Method::ObproxSgPlus)
+    };
+    for (title, settings) in [
+        ("obproxsg-plus, N_P = 2, step 1", plus(2, 1.0, 4)),
+        ("obproxsg-plus, N_P = 6, step 8", plus(6, 8.0, 10)),
+        ("auto", Settings::default()),
+    ] {
+        println!(
+            "{title}\n\n| epoch | training, s | in all, s | F | relative gap | features |\n|---|---|---|---|---|---|"
+        );
+        let mut lines = Lines(Instant::now());
+        let fit = Run::new(&problem, settings).observe(&mut lines).fit().expect("a fit");
+        println!("\n{}\n", fit.status.name());
+    }
+}
