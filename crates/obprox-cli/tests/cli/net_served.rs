@@ -129,6 +129,7 @@ mod built {
             "net infer cut.obz test-images-idx3-ubyte",
             "net infer other.obz test-images-idx3-ubyte",
             "net infer bare.safetensors test-images-idx3-ubyte",
+            "net eval bare.safetensors .",
             "net infer net.obz nowhere.png",
             "net infer net.obz text.txt",
             "net infer net.obz test-labels-idx1-ubyte",
