@@ -3,7 +3,7 @@
     python benches/nets/prune.py DATA --method gmp --density 0.05 --seed 0
 
 Everything but the method is the same: network, images, batches, mirrored batches, epochs, warm-up and a cosine to zero,
-SGD with momentum. Prints one JSON object. DATA is a directory of Fashion-MNIST's idx files or CIFAR-10's binary ones.
+SGD with momentum. Prints one JSON object; its time is the processor's, training alone. DATA is a directory of Fashion-MNIST's idx files or CIFAR-10's binary ones.
 """
 
 import argparse
@@ -70,6 +70,36 @@ class Gradual:
             weight.mul_(mask)
 
 
+class State:
+    """What a run that is broken off goes on from: a file that is written after each epoch."""
+
+    def __init__(self, path, model, optimizer, scheduler, pruning):
+        self.path, self.pruning = path, pruning
+        self.parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
+
+    def read(self):
+        """Epochs and steps that are done, and the processor time they took."""
+        if not self.path or not self.path.exists():
+            return 0, 0, 0.0
+        saved = torch.load(self.path)
+        for name, part in self.parts.items():
+            part.load_state_dict(saved[name])
+        if self.pruning:
+            self.pruning.masks = saved["masks"]
+        torch.set_rng_state(saved["rng"])
+        return saved["epochs"], saved["steps"], saved["seconds"]
+
+    def write(self, epochs, steps, seconds):
+        if not self.path:
+            return
+        saved = {name: part.state_dict() for name, part in self.parts.items()}
+        saved.update(rng=torch.get_rng_state(), epochs=epochs, steps=steps, seconds=seconds)
+        saved["masks"] = self.pruning and self.pruning.masks
+        partial = self.path.with_suffix(".partial")
+        torch.save(saved, partial)
+        partial.replace(self.path)
+
+
 def trained(options):
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
@@ -98,8 +128,10 @@ def trained(options):
         return 0.5 * (1 + math.cos(math.pi * (step - up) / (steps - up)))
 
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-    begun, step = time.perf_counter(), 0
-    for _ in range(options.epochs):
+    state = State(options.state, model, optimizer, scheduler, pruning)
+    first, step, spent = state.read()
+    begun = time.process_time()
+    for epoch in range(first, options.epochs):
         model.train()
         for rows in torch.randperm(len(train)).split(options.batch):
             batch = train[rows]
@@ -112,14 +144,15 @@ def trained(options):
             step += 1
             if pruning:
                 pruning.after(step)
-    seconds = time.perf_counter() - begun
+        state.write(epoch + 1, step, spent + time.process_time() - begun)
+    seconds = spent + time.process_time() - begun
     model.eval()
     with torch.no_grad():
         right = sum(
             int((model(part.contiguous(memory_format=torch.channels_last)).argmax(1) == classes).sum())
             for part, classes in zip(test.split(500), wanted.split(500))
         )
-    return {"accuracy": right / len(test), "density": sparsity_report(model).weights.density, "seconds": seconds}
+    return {"accuracy": right / len(test), "density": sparsity_report(model).weights.density, "processor_seconds": seconds}
 
 
 def main():
@@ -137,8 +170,9 @@ def main():
     parser.add_argument("--decay", type=float, default=5e-4, help="of SGD; obprox takes it implicitly, 5e-3 is alike")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--state", type=pathlib.Path, help="kept here after each epoch, and gone on from")
     options = parser.parse_args()
-    told = {name: str(value) if name == "data" else value for name, value in vars(options).items()}
+    told = {name: str(value) if name == "data" else value for name, value in vars(options).items() if name != "state"}
     print(json.dumps({**told, **trained(options)}), flush=True)
 
 

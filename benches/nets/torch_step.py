@@ -1,7 +1,9 @@
 """Images a second of whole training steps in PyTorch: forward, backward, and a step of SGD.
 
-`torch_step.py NETWORK [WIDTH [STEPS [BATCH [CHANNELS SIDE [FORMAT]]]]]`; prints one line of JSON.
-The networks are those of `crates/obprox-infer/src/architecture`.
+`torch_step.py NETWORK [WIDTH [STEPS [BATCH [CHANNELS SIDE [FORMAT [THREADS [DENSITY]]]]]]]`; ends with one line of JSON.
+The networks are those of `crates/obprox-infer/src/architecture`. FORMAT is channels_last or contiguous_format, or
+sparseprop: then all but DENSITY of each convolution's weights are zero, and that library replaces the layers that it makes
+faster.
 """
 
 import json
@@ -68,26 +70,53 @@ def network(name, width, channels):
     return nn.Sequential(*layers, Means(), nn.Linear(inputs, 10))
 
 
+@torch.no_grad()
+def sparse(net, shape, density, threads):
+    """The network with zeros where `examples/throughput.rs` has them, and SparseProp's layers where they are faster."""
+    import sparseprop
+    from sparseprop.utils import swap_modules_with_sparse
+
+    for param in net.parameters():
+        if param.dim() == 4:
+            places = torch.arange(param.numel(), dtype=torch.int64)
+            kept = ((places * 2654435761) >> 7) % 10_000 < int(density * 10_000)
+            param.mul_(kept.view_as(param))
+    sparseprop.set_num_threads(threads)
+    # It knows no groups.
+    grouped = [name for name, layer in net.named_modules() if getattr(layer, "groups", 1) > 1]
+    with torch.enable_grad():
+        return swap_modules_with_sparse(net, shape, inplace=True, skip_modules=",".join(grouped) or None)
+
+
 def main():
-    words = sys.argv[1:] + ["small-cnn", "1", "5", "128", "3", "32", "channels_last"][len(sys.argv) - 1 :]
+    words = sys.argv[1:] + ["small-cnn", "1", "5", "128", "3", "32", "channels_last", "2", "0.03"][len(sys.argv) - 1 :]
     name, width, steps, batch, channels, side, layout = words[0], float(words[1]), *map(int, words[2:6]), words[6]
-    torch.set_num_threads(2)
+    threads, density = int(words[7]), float(words[8])
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
-    layout = getattr(torch, layout)
-    net = network(name, width, channels).to(memory_format=layout).train()
+    net = network(name, width, channels)
+    if layout == "sparseprop":
+        net, layout = sparse(net, (batch, channels, side, side), density, threads), torch.contiguous_format
+    else:
+        layout = getattr(torch, layout)
+    net = net.to(memory_format=layout).train()
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
     images = torch.rand(batch, channels, side, side).sub(0.5).to(memory_format=layout)
     labels = torch.arange(batch) % 10
     best = float("inf")
-    for _ in range(steps + 2):
+    for number in range(steps + 2):
+        if number == 2:
+            before = time.process_time()
         begun = time.perf_counter()
         optimizer.zero_grad()
         F.cross_entropy(net(images), labels).backward()
         optimizer.step()
         best = min(best, time.perf_counter() - begun)
+    processor = (time.process_time() - before) / steps
     with open("/proc/self/status") as status:
         peak = next(int(line.split()[1]) / 1e3 for line in status if line.startswith("VmHWM"))
-    print(json.dumps({"images_per_second": round(batch / best, 2), "peak_mb": round(peak, 1)}))
+    rates = {"images_per_second": round(batch / best, 2), "per_processor_second": round(batch / processor, 2)}
+    print(json.dumps({**rates, "peak_mb": round(peak, 1)}))
 
 
 main()

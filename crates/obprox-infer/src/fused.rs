@@ -4,7 +4,7 @@
 
 use obprox::{Error, Result};
 
-use crate::graph::{BATCH_NORM_EPSILON, Conv, Graph, NodeId, Op, Role};
+use crate::graph::{BATCH_NORM_EPSILON, Graph, NodeId, Op, Role, Shape};
 use crate::weights::Weights;
 
 /// Index of a value: the image is 0, and each step but the last one makes the next.
@@ -16,7 +16,7 @@ pub(crate) struct FusedConv {
     /// The layers' names among the parameters.
     pub conv_name: String,
     pub norm_name: String,
-    pub conv: Conv,
+    pub conv: Shape,
     /// Outputs × inputs of a group × kernel × kernel, scaled by the batch norm.
     pub weight: Vec<f32>,
     /// Where in its row each nonzero weight is, row after row.
@@ -52,7 +52,7 @@ impl FusedConv {
     }
 
     fn tap(&self, output: usize, at: usize, row: &[f32]) -> (usize, usize, usize, f32) {
-        let Conv { inputs, outputs, kernel, groups, .. } = self.conv;
+        let Shape { inputs, outputs, kernel, groups, .. } = self.conv;
         let first = output / (outputs / groups) * (inputs / groups);
         (first + at / (kernel * kernel), at / kernel % kernel, at % kernel, row[at])
     }

@@ -2,52 +2,13 @@
 //!
 //! Parameters carry PyTorch's names: a layer's name, a dot, and what the parameter is to the layer.
 
-use serde::{Deserialize, Serialize};
+pub use obprox_kernels::Shape;
 
 /// Index of a node, and of the value it computes.
 pub type NodeId = usize;
 
 /// PyTorch's default of `torch.nn.BatchNorm2d`.
 pub const BATCH_NORM_EPSILON: f32 = 1e-5;
-
-/// A convolution's shape. Kernels, strides and paddings are the same in both directions, as in every network here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Conv {
-    /// Channels of the input.
-    pub inputs: usize,
-    /// Channels of the output.
-    pub outputs: usize,
-    /// Height and width of the kernel.
-    pub kernel: usize,
-    /// Pixels from one application of the kernel to the next.
-    pub stride: usize,
-    /// Zeros around the input.
-    pub padding: usize,
-    /// Channels are split into so many groups that do not see each other; `inputs` of them is a depthwise convolution.
-    pub groups: usize,
-}
-
-impl Conv {
-    /// Every channel sees every channel.
-    pub fn new(inputs: usize, outputs: usize, kernel: usize, stride: usize) -> Self {
-        Self { inputs, outputs, kernel, stride, padding: kernel / 2, groups: 1 }
-    }
-
-    /// Every channel sees itself.
-    pub fn depthwise(channels: usize, kernel: usize, stride: usize) -> Self {
-        Self { groups: channels, ..Self::new(channels, channels, kernel, stride) }
-    }
-
-    /// Shape of the weight: outputs, inputs of a group, kernel, kernel.
-    pub fn weight_shape(&self) -> [usize; 4] {
-        [self.outputs, self.inputs / self.groups, self.kernel, self.kernel]
-    }
-
-    /// Side of the output for a side of the input; `None` where the kernel does not fit.
-    pub fn output_side(&self, side: usize) -> Option<usize> {
-        Some((side + 2 * self.padding).checked_sub(self.kernel)? / self.stride + 1)
-    }
-}
 
 /// What a node computes of its inputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +19,7 @@ pub enum Op {
         channels: usize,
     },
     /// Convolution without bias (a batch norm follows).
-    Conv(Conv),
+    Conv(Shape),
     /// Batch norm in evaluation mode: (x − mean)/√(var + ε)·weight + bias.
     BatchNorm {
         /// Channels of its input.
@@ -185,7 +146,7 @@ impl Graph {
     }
 
     /// Convolution and batch norm, which go together in every network here.
-    pub fn conv_norm(&mut self, conv_name: &str, norm_name: &str, conv: Conv, input: NodeId) -> NodeId {
+    pub fn conv_norm(&mut self, conv_name: &str, norm_name: &str, conv: Shape, input: NodeId) -> NodeId {
         let convolved = self.push(conv_name, Op::Conv(conv), &[input]);
         self.push(norm_name, Op::BatchNorm { channels: conv.outputs }, &[convolved])
     }

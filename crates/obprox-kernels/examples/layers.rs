@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use obprox_kernels::{Conv, Kernel, Planes, forward, input_gradient, weight_gradient};
+use obprox_kernels::{Conv, Kernel, Planes, Shape, forward, input_gradient, weight_gradient};
 
 /// Channels in and out, side, kernel, stride, groups: layers of ResNet18, MobileNetV1 and the small CNN.
 const LAYERS: [[usize; 6]; 14] = [
@@ -42,13 +42,14 @@ fn table() {
     let layers = LAYERS.into_iter().enumerate().filter(|(at, _)| only(*at));
     for (_, [inputs, outputs, side, kernel, stride, groups]) in layers {
         let input = Planes::new([128, inputs, side, side]);
-        let conv = Conv { input, outputs, kernel, stride, padding: kernel / 2, groups };
+        let shape = Shape { groups, ..Shape::new(inputs, outputs, kernel, stride) };
+        let conv = Conv::new(shape, input).expect("layers that fit");
         let some = |count: usize| (0..count).map(|at| ((at * 7919) % 255) as f32 / 255.0 - 0.5).collect::<Vec<_>>();
         let (x, dy) = (some(input.floats() + 16), some(conv.output().floats() + 16));
-        let (mut y, mut dx, mut dw) = (some(dy.len()), some(x.len()), some(conv.weights()));
+        let (mut y, mut dx, mut dw) = (some(dy.len()), some(x.len()), some(shape.weights()));
         let (x, dy) = (aligned(&x), aligned(&dy));
         let (y, dx) = (aligned_mut(&mut y), aligned_mut(&mut dx));
-        let dense = some(conv.weights());
+        let dense = some(shape.weights());
         let kept = |at: usize| ((at.wrapping_mul(2654435761)) % 1000) as f64 / 1000.0 < density;
         let sparse: Vec<f32> = dense.iter().enumerate().map(|(at, w)| if kept(at) { *w } else { 0.0 }).collect();
         let mut best = [f64::INFINITY; 6];
@@ -62,7 +63,7 @@ fn table() {
                 best[at..at + 3].iter_mut().zip(times).for_each(|(best, time)| *best = time.min(*best));
             }
         }
-        let flops = 2.0 * 128.0 * (conv.weights() * conv.output().pixels()) as f64;
+        let flops = 2.0 * 128.0 * (shape.weights() * conv.output().pixels()) as f64;
         print!("| {inputs}→{outputs}, {side}², {kernel}×{kernel}/{stride}, {groups} groups ");
         best[..3].iter().for_each(|time| print!("| {:.0} ({:.2} ms) ", flops / time / 1e9, 1e3 * time));
         best[3..].iter().zip(&best).for_each(|(time, dense)| print!("| {:.2} = {:.1}× ", 1e3 * time, dense / time));
@@ -73,6 +74,8 @@ fn table() {
 /// Seconds of a piece of work; on one thread those that the machine really gave it, where it tells.
 fn seconds(work: impl FnOnce()) -> f64 {
     let given = || {
+        // The system counts a thread's time up to now only where the thread lets others run.
+        std::thread::yield_now();
         let told = std::fs::read_to_string("/proc/thread-self/schedstat")
             .ok()
             .filter(|_| rayon::current_num_threads() == 1)?;

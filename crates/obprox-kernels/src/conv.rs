@@ -1,76 +1,52 @@
 //! A convolution's sizes, and which pixels a kernel meets: forward, and backward to the input.
 
 use crate::planes::{LANES, Planes};
+use crate::shape::Shape;
 
-/// A convolution with square kernels, strides and paddings, without bias.
+/// A convolution of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conv {
+    /// Kernel, stride, channels.
+    pub shape: Shape,
     /// The input.
     pub input: Planes,
-    /// Channels of the output.
-    pub outputs: usize,
-    /// Side of the kernel.
-    pub kernel: usize,
-    /// Pixels from one application of the kernel to the next.
-    pub stride: usize,
-    /// Zeros around the input.
-    pub padding: usize,
-    /// Parts of the channels that do not see each other.
-    pub groups: usize,
 }
 
 impl Conv {
+    /// Of images; nothing where they have other channels, or the kernel does not fit on them.
+    pub fn new(shape: Shape, input: Planes) -> Option<Self> {
+        let Shape { inputs, outputs, kernel, stride, groups, .. } = shape;
+        let sound = groups > 0 && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups);
+        let fits = kernel > 0 && stride > 0 && shape.output_side(input.height.min(input.width)).is_some();
+        (sound && fits && inputs == input.channels).then_some(Self { shape, input })
+    }
+
     /// The output.
     pub fn output(&self) -> Planes {
-        let side = |side: usize| (side + 2 * self.padding - self.kernel) / self.stride + 1;
+        let side = |side: usize| self.shape.output_side(side).expect("`new` asks whether the kernel fits");
         let Planes { images, height, width, frame, .. } = self.input;
-        Planes { images, channels: self.outputs, height: side(height), width: side(width), frame }
-    }
-
-    /// Whether the kernel fits on the input.
-    pub fn fits(&self) -> bool {
-        let side = self.input.height.min(self.input.width);
-        side + 2 * self.padding >= self.kernel && self.stride > 0 && self.kernel > 0
-    }
-
-    /// Taps of a kernel.
-    pub fn taps(&self) -> usize {
-        self.kernel * self.kernel
-    }
-
-    /// Channels of the input that an output sees.
-    pub fn seen(&self) -> usize {
-        self.input.channels / self.groups
-    }
-
-    /// Weights of an output.
-    pub fn weights_of_output(&self) -> usize {
-        self.seen() * self.taps()
-    }
-
-    /// Weights.
-    pub fn weights(&self) -> usize {
-        self.outputs * self.weights_of_output()
+        Planes { images, channels: self.shape.outputs, height: side(height), width: side(width), frame }
     }
 
     /// The frame that the input must have.
     pub fn input_frame(&self) -> usize {
-        self.padding
+        self.shape.padding
     }
 
     /// The frame that the gradient of the output must have for that of the input.
     pub fn output_frame(&self) -> usize {
         let (input, output) = (self.input, self.output());
-        let before = (self.kernel - 1).saturating_sub(self.padding).div_ceil(self.stride);
-        let after = |inside: usize, out: usize| ((inside + self.padding - 1) / self.stride).saturating_sub(out - 1);
+        let before = (self.shape.kernel - 1).saturating_sub(self.shape.padding).div_ceil(self.shape.stride);
+        let after =
+            |inside: usize, out: usize| ((inside + self.shape.padding - 1) / self.shape.stride).saturating_sub(out - 1);
         before.max(after(input.height, output.height)).max(after(input.width, output.width))
     }
 
     /// What the outputs see of the input.
     pub fn forward(&self) -> Stencil {
         let (input, output) = (self.input, self.output());
-        let taps = (0..self.taps()).map(|tap| {
-            let (down, right) = (tap / self.kernel, tap % self.kernel);
+        let taps = (0..self.shape.taps()).map(|tap| {
+            let (down, right) = (tap / self.shape.kernel, tap % self.shape.kernel);
             Tap { number: tap, offset: (down * input.row() + right) * LANES }
         });
         Stencil {
@@ -78,9 +54,9 @@ impl Conv {
             rows: output.height,
             columns: output.width,
             from: Walk {
-                start: (input.lead() - self.padding * input.row() - self.padding) * LANES,
-                row: self.stride * input.row() * LANES,
-                step: self.stride * LANES,
+                start: (input.lead() - self.shape.padding * input.row() - self.shape.padding) * LANES,
+                row: self.shape.stride * input.row() * LANES,
+                step: self.shape.stride * LANES,
                 plane: input.plane_floats(),
             },
             to: Walk::of(&output),
@@ -90,17 +66,17 @@ impl Conv {
     /// What the gradient of the input sees of that of the output, which has the frame given: for every remainder of row
     /// and column by the stride.
     pub fn backward(&self, frame: usize) -> Vec<Stencil> {
-        let remainders = 0..self.stride * self.stride;
-        remainders.map(|at| self.backward_at(frame, at / self.stride, at % self.stride)).collect()
+        let remainders = 0..self.shape.stride * self.shape.stride;
+        remainders.map(|at| self.backward_at(frame, at / self.shape.stride, at % self.shape.stride)).collect()
     }
 
     fn backward_at(&self, frame: usize, down: usize, right: usize) -> Stencil {
         let (input, output) = (self.input, Planes { frame, ..self.output() });
-        let (stride, padding) = (self.stride as isize, self.padding as isize);
+        let (stride, padding) = (self.shape.stride as isize, self.shape.padding as isize);
         // The outputs that a tap joins to a pixel, counted from its own: (remainder + padding − tap)/stride.
         let along = |remainder: usize| -> Vec<(usize, isize)> {
             let moved = |tap: usize| remainder as isize + padding - tap as isize;
-            let taps = (0..self.kernel).filter(|&tap| moved(tap).rem_euclid(stride) == 0);
+            let taps = (0..self.shape.kernel).filter(|&tap| moved(tap).rem_euclid(stride) == 0);
             taps.map(|tap| (tap, moved(tap).div_euclid(stride))).collect()
         };
         let (downs, rights) = (along(down), along(right));
@@ -110,18 +86,18 @@ impl Conv {
         for &(tap_down, far_down) in &downs {
             for &(tap_right, far_right) in &rights {
                 let offset = (far_down - least_down) * output.row() as isize + far_right - least_right;
-                taps.push(Tap { number: tap_down * self.kernel + tap_right, offset: offset as usize * LANES });
+                taps.push(Tap { number: tap_down * self.shape.kernel + tap_right, offset: offset as usize * LANES });
             }
         }
         let start = output.lead() as isize + least_down * output.row() as isize + least_right;
         let from = Walk { start: start as usize * LANES, ..Walk::of(&output) };
         let to = Walk {
             start: (input.lead() + down * input.row() + right) * LANES,
-            row: self.stride * input.row() * LANES,
-            step: self.stride * LANES,
+            row: self.shape.stride * input.row() * LANES,
+            step: self.shape.stride * LANES,
             plane: input.plane_floats(),
         };
-        let part = |side: usize, remainder: usize| side.saturating_sub(remainder).div_ceil(self.stride);
+        let part = |side: usize, remainder: usize| side.saturating_sub(remainder).div_ceil(self.shape.stride);
         Stencil { taps, rows: part(input.height, down), columns: part(input.width, right), from, to }
     }
 }

@@ -75,10 +75,10 @@ struct Pass {
 
 impl Pass {
     fn new(conv: &Conv, way: Way, kernel: Kernel, stencils: Vec<Stencil>, weights: &[f32]) -> Self {
-        assert_eq!(weights.len(), conv.weights(), "the weights are those of the convolution");
+        assert_eq!(weights.len(), conv.shape.weights(), "the weights are those of the convolution");
         let block = if crate::machine::vector() == LANES { WIDE_BLOCK } else { BLOCK };
         // Channels that see only some others have short lists: there is nothing to hold in registers for several.
-        let dense = kernel == Kernel::Dense && conv.groups == 1;
+        let dense = kernel == Kernel::Dense && conv.shape.groups == 1;
         let parts = stencils.into_iter().map(|stencil| {
             let packed = match dense {
                 true => Packed::Dense(Dense::new(conv, way, &stencil, weights, block)),

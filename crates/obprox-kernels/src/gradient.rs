@@ -35,18 +35,18 @@ const PIXELS: usize = 32;
 
 /// The gradient of the weights. `Kernel::Sparse` leaves those that are zero out: their gradient is given as zero.
 pub fn weight_gradient(conv: &Conv, kernel: Kernel, x: &[f32], weights: &[f32], dy: &[f32], out: &mut [f32]) {
-    assert_eq!(out.len(), conv.weights(), "the gradient has the size of the weights");
-    assert_eq!(weights.len(), conv.weights(), "the weights are those of the convolution");
+    assert_eq!(out.len(), conv.shape.weights(), "the gradient has the size of the weights");
+    assert_eq!(weights.len(), conv.shape.weights(), "the weights are those of the convolution");
     let reframed = (conv.input.frame < conv.input_frame()).then(|| conv.input.reframe(x, conv.input_frame()));
     let (input, x) = reframed.as_ref().map_or((conv.input, x), |(input, x)| (*input, &x[..]));
     let output = conv.output();
     let stencil = Stencil { to: Walk::of(&output), ..Conv { input, ..*conv }.forward() };
     let sums = Sums::new(&stencil, &input, x, &output, dy);
-    let each = conv.weights_of_output();
-    if kernel == Kernel::Dense && conv.groups == 1 {
-        let channels = if conv.kernel == 3 { 1 } else { TAPS.div_ceil(conv.taps()) };
+    let each = conv.shape.weights_of_output();
+    if kernel == Kernel::Dense && conv.shape.groups == 1 {
+        let channels = if conv.shape.kernel == 3 { 1 } else { TAPS.div_ceil(conv.shape.taps()) };
         let blocks = sums.blocks(channels, NEAREST);
-        let outputs = share(conv.outputs, sums.outputs(&blocks));
+        let outputs = share(conv.shape.outputs, sums.outputs(&blocks));
         let parts = out.par_chunks_mut(outputs * each).enumerate();
         parts.for_each(|(number, out)| {
             dispatch(All { sums: &sums, blocks: &blocks, conv, first: number * outputs, out });
@@ -54,8 +54,8 @@ pub fn weight_gradient(conv: &Conv, kernel: Kernel, x: &[f32], weights: &[f32], 
         return;
     }
     let lists = Lists::new(conv, Way::Forward, &stencil, weights, kernel == Kernel::Dense);
-    let blocks = sums.blocks(if conv.groups == 1 { input.channels } else { conv.seen() }, NEAR);
-    let outputs = share(conv.outputs, conv.outputs);
+    let blocks = sums.blocks(if conv.shape.groups == 1 { input.channels } else { conv.shape.seen() }, NEAR);
+    let outputs = share(conv.shape.outputs, conv.shape.outputs);
     out.par_chunks_mut(outputs * each).enumerate().for_each(|(number, out)| {
         let first = number * outputs;
         let last = first + out.len() / each;
@@ -226,13 +226,13 @@ impl WithSimd for All<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let each = self.conv.weights_of_output();
+        let each = self.conv.shape.weights_of_output();
         if let [block] = self.blocks {
             // The sums of a single block need not be kept.
             return self.weights(simd, block, 0..each, &mut []);
         }
         let outputs = self.out.len() / each;
-        let unit = if self.conv.kernel == 3 { self.conv.taps() } else { TAPS };
+        let unit = if self.conv.shape.kernel == 3 { self.conv.shape.taps() } else { TAPS };
         let some = (SUMS / (outputs * LANES * size_of::<f32>()) / unit * unit).clamp(unit, each.next_multiple_of(unit));
         let mut kept = vec![0.0; outputs * some * LANES];
         for first in (0..each).step_by(some) {
@@ -254,7 +254,7 @@ impl All<'_> {
     #[inline(always)]
     fn weights<S: Simd>(&mut self, simd: S, block: &Block, weights: Range<usize>, kept: &mut [f32]) {
         let Stencil { taps, from, .. } = self.sums.stencil;
-        if self.conv.kernel == 3 {
+        if self.conv.shape.kernel == 3 {
             // The nine sums of a channel at once.
             for first in weights.clone().step_by(9) {
                 let offsets = [0, 3, 6].map(|tap| first / 9 * from.plane + taps[tap].offset);
@@ -285,7 +285,7 @@ impl All<'_> {
         offsets: [usize; R],
         kept: &mut [f32],
     ) {
-        let count = self.out.len() / self.conv.weights_of_output();
+        let count = self.out.len() / self.conv.shape.weights_of_output();
         // Where registers are few, one output at a time.
         let most = if S::F32_LANES == LANES { OUTPUTS } else { 1 };
         let mut at = 0;
@@ -311,7 +311,7 @@ impl All<'_> {
         offsets: [usize; R],
         kept: &mut [f32],
     ) -> usize {
-        let each = self.conv.weights_of_output();
+        let each = self.conv.shape.weights_of_output();
         let output = self.first + at;
         if !kept.is_empty() {
             let kept = &mut kept[(at * weights.len() + place - weights.start) * LANES..];

@@ -27,8 +27,8 @@ pub struct Dense {
 impl Dense {
     /// Of a convolution in which every channel sees every channel.
     pub fn new(conv: &Conv, way: Way, stencil: &Stencil, weights: &[f32], block: usize) -> Self {
-        assert_eq!(conv.groups, 1, "every channel sees every channel");
-        let (inputs, outputs, taps) = (conv.input.channels, conv.outputs, conv.taps());
+        assert_eq!(conv.shape.groups, 1, "every channel sees every channel");
+        let (inputs, outputs, taps) = (conv.input.channels, conv.shape.outputs, conv.shape.taps());
         let (results, sources) = match way {
             Way::Forward => (outputs, inputs),
             Way::Backward => (inputs, outputs),
@@ -90,13 +90,13 @@ impl Lists {
     }
 
     fn forward(conv: &Conv, stencil: &Stencil, weights: &[f32], zeros: bool) -> Self {
-        let each = conv.weights_of_output();
+        let each = conv.shape.weights_of_output();
         let mut lists = Self { entries: Vec::new(), places: Vec::new(), bounds: vec![0] };
         for (output, weights) in weights.chunks_exact(each).enumerate() {
-            let first = output / (conv.outputs / conv.groups) * conv.seen();
+            let first = output / (conv.shape.outputs / conv.shape.groups) * conv.shape.seen();
             for (number, &weight) in weights.iter().enumerate() {
                 if zeros || weight != 0.0 {
-                    let (source, tap) = (first + number / conv.taps(), number % conv.taps());
+                    let (source, tap) = (first + number / conv.shape.taps(), number % conv.shape.taps());
                     let offset = source * stencil.from.plane + stencil.taps[tap].offset;
                     lists.entries.push(Entry { offset: offset as u32, weight });
                     lists.places.push((output * each + number) as u32);
@@ -108,10 +108,10 @@ impl Lists {
     }
 
     fn backward(conv: &Conv, stencil: &Stencil, weights: &[f32], zeros: bool) -> Self {
-        let (seen, taps, each) = (conv.seen(), conv.taps(), conv.weights_of_output());
+        let (seen, taps, each) = (conv.shape.seen(), conv.shape.taps(), conv.shape.weights_of_output());
         let mut offsets = vec![None; taps];
         stencil.taps.iter().for_each(|tap| offsets[tap.number] = Some(tap.offset));
-        let group_outputs = conv.outputs / conv.groups;
+        let group_outputs = conv.shape.outputs / conv.shape.groups;
         let kept = |output: usize, visit: &mut dyn FnMut(usize, usize, usize, f32)| {
             for (number, &weight) in weights[output * each..][..each].iter().enumerate() {
                 if let (true, Some(offset)) = (zeros || weight != 0.0, offsets[number % taps]) {
@@ -121,12 +121,12 @@ impl Lists {
         };
         // Counted first, so that each entry can be put where it belongs.
         let mut bounds = vec![0; conv.input.channels + 1];
-        (0..conv.outputs).for_each(|output| kept(output, &mut |input, _, _, _| bounds[input + 1] += 1));
+        (0..conv.shape.outputs).for_each(|output| kept(output, &mut |input, _, _, _| bounds[input + 1] += 1));
         (0..conv.input.channels).for_each(|input| bounds[input + 1] += bounds[input]);
         let mut next = bounds.clone();
         let mut entries = vec![Entry { offset: 0, weight: 0.0 }; bounds[conv.input.channels]];
         let mut places = vec![0; entries.len()];
-        for output in 0..conv.outputs {
+        for output in 0..conv.shape.outputs {
             kept(output, &mut |input, number, offset, weight| {
                 let at = next[input];
                 next[input] += 1;

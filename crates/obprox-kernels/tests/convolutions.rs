@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Naive, assert_close, numbers};
-use obprox_kernels::{Conv, Kernel, Moments, Planes, forward, input_gradient, weight_gradient};
+use obprox_kernels::{Conv, Kernel, Moments, Planes, Shape, forward, input_gradient, weight_gradient};
 use proptest::prelude::*;
 
 /// Shapes that fit: images, channels, side lengths, kernel, stride, padding, groups.
@@ -21,8 +21,7 @@ fn convs() -> impl Strategy<Value = Conv> {
         };
         let frame = usize::from(!bare);
         let input = Planes { frame, ..Planes::new([images, inputs, height, width]) };
-        let conv = Conv { input, outputs, kernel, stride, padding, groups };
-        conv.fits().then_some(conv)
+        Conv::new(Shape { inputs, outputs, kernel, stride, padding, groups }, input)
     })
 }
 
@@ -68,7 +67,7 @@ proptest! {
     fn convolutions_are_the_naive_ones((conv, density, seed) in (convs(), 0u64..4, any::<u64>())) {
         let output = conv.output();
         let x = numbers(conv.input.images * conv.input.channels * conv.input.pixels(), seed, 3);
-        let weights = numbers(conv.weights(), seed ^ 1, density);
+        let weights = numbers(conv.shape.weights(), seed ^ 1, density);
         let dy = numbers(output.images * output.channels * output.pixels(), seed ^ 2, 3);
         let naive = Naive::run(&conv, &x, &weights, &dy);
         let (dense, sparse) = (run(&conv, Kernel::Dense, &x, &weights, &dy), run(&conv, Kernel::Sparse, &x, &weights, &dy));
@@ -90,9 +89,9 @@ proptest! {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let input = Planes::new([35, 20, 7, 5]);
-    let conv = Conv { input, outputs: 33, kernel: 3, stride: 1, padding: 1, groups: 1 };
+    let conv = Conv::new(Shape::new(20, 33, 3, 1), input).unwrap();
     let x = numbers(35 * 20 * 35, 1, 3);
-    let weights = numbers(conv.weights(), 2, 2);
+    let weights = numbers(conv.shape.weights(), 2, 2);
     let dy = numbers(35 * 33 * 35, 3, 3);
     let of = |threads: usize, kernel| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -110,9 +109,9 @@ fn results_do_not_depend_on_the_number_of_threads() {
 fn wide_layers_are_the_naive_ones() {
     for (channels, outputs, side, kernel) in [(70, 37, 6, 3), (330, 17, 5, 1), (3, 9, 21, 3), (2, 3, 33, 1)] {
         let input = Planes::new([18, channels, side, side]);
-        let conv = Conv { input, outputs, kernel, stride: 1, padding: kernel / 2, groups: 1 };
+        let conv = Conv::new(Shape::new(channels, outputs, kernel, 1), input).unwrap();
         let x = numbers(18 * channels * input.pixels(), 5, 3);
-        let weights = numbers(conv.weights(), 6, 2);
+        let weights = numbers(conv.shape.weights(), 6, 2);
         let dy = numbers(18 * outputs * conv.output().pixels(), 7, 3);
         let naive = Naive::run(&conv, &x, &weights, &dy);
         let dense = run(&conv, Kernel::Dense, &x, &weights, &dy);

@@ -11,7 +11,7 @@ use burn::tensor::module::max_pool2d;
 use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Device, Tensor, TensorData};
 use obprox::{Error, Result};
-use obprox_infer::graph::{Conv, Node, Op, Role};
+use obprox_infer::graph::{Node, Op, Role, Shape};
 use obprox_infer::{Architecture, Weights};
 
 use crate::ops::{self, Framed, Zeros};
@@ -276,7 +276,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn conv(&self, conv: Conv) -> Result<Conv2d> {
+    fn conv(&self, conv: Shape) -> Result<Conv2d> {
         let pad = conv.padding;
         let config = Conv2dConfig::new([conv.inputs, conv.outputs], [conv.kernel; 2])
             .with_stride([conv.stride; 2])

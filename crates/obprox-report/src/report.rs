@@ -1,7 +1,9 @@
 //! Runs → problems: those that minimise the same F are compared, the others stand beside them.
 
+use obprox::Status;
+
 use crate::chart::Colour;
-use crate::log::{Run, Status};
+use crate::log::{Ending, Run};
 use crate::network;
 use crate::optimum::Optimum;
 use crate::text::{digits, plural, trimmed};
@@ -186,17 +188,17 @@ impl Entry {
         };
         let who = format!("{} ({place})", self.name);
         let mut notices = Vec::new();
-        match (run.status(), run.cut_line) {
-            (Status::CutOff, Some(line)) => {
+        match (run.ending(), run.cut_line) {
+            (Ending::CutOff, Some(line)) => {
                 notices.push(format!("{who}: the log breaks off in line {line}; what came before it is shown."));
             }
-            (Status::CutOff, None) => {
+            (Ending::CutOff, None) => {
                 notices.push(format!("{who}: the log has no end: the run was killed, or still runs."));
             }
-            (Status::Diverged, _) => {
+            (Ending::With(Status::Diverged), _) => {
                 notices.push(format!("{who}: the run diverged; its figures are those of the last good point."));
             }
-            (Status::Stopped, _) => notices.push(format!("{who}: the run was interrupted.")),
+            (Ending::With(Status::Stopped), _) => notices.push(format!("{who}: the run was interrupted.")),
             _ => {}
         }
         let without = run.epochs.iter().filter(|epoch| epoch.figures.objective.is_none()).count();

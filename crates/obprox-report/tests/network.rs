@@ -1,7 +1,8 @@
 //! What is told of runs that train networks.
 
+use obprox::Status;
 use obprox_report::charts::charts;
-use obprox_report::log::{Status, read};
+use obprox_report::log::{Ending, read};
 use obprox_report::{Report, page, table};
 
 const START: &str = r#"{"event":"start","data":"images","solver":"obproxsg-plus","lambda":1e-4,"network":"small-cnn","width":0.5,"parameters":1000,"images":64,"test_images":32,"classes":["ant","bee"],"target_density":0.1}"#;
@@ -49,7 +50,7 @@ fn a_density_that_was_missed_is_said() {
     let end =
         END.replace("max_epochs", "missed").replace(r#""seconds":2}"#, r#""seconds":2,"missed":"20 % are left"}"#);
     let report = report(&[START, EPOCHS, &end]);
-    assert_eq!(report.problems[0].entries[0].run.status(), Status::Missed);
+    assert_eq!(report.problems[0].entries[0].run.ending(), Ending::With(Status::Missed));
     assert!(report.notices().iter().any(|notice| notice.contains("not reached: 20 % are left")));
 }
 

@@ -4,10 +4,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
-use obprox::switch::{Switch, Unit};
+use obprox::switch::Switch;
 use obprox::{Method, Settings};
 
-use super::{ProblemFlags, count, not_negative, number, positive, whole};
+use super::switch::{Rounds, SwitchRule, parse_rounds, parse_switch, switch_words};
+use super::{ProblemFlags, count, not_negative, positive, whole};
 use crate::failure::Failure;
 
 /// The flags of every subcommand that trains.
@@ -66,16 +67,6 @@ pub struct MethodFlags {
     /// Compute F and the certificates every so many epochs; at the end always
     #[arg(long, value_name = "EPOCHS", default_value = "1", value_parser = count, allow_negative_numbers = true)]
     eval_every: u64,
-}
-
-/// A number of rounds, or without end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rounds(pub Option<u64>);
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum SwitchRule {
-    Counted(Unit),
-    Measured(Switch),
 }
 
 impl MethodFlags {
@@ -208,49 +199,6 @@ pub fn parse_decay(text: &str) -> Result<f64, String> {
     positive(text).ok().filter(|factor| *factor <= 1.0).ok_or("must lie above 0 and be at most 1".into())
 }
 
-pub fn parse_rounds(text: &str) -> Result<Rounds, String> {
-    match (text, text.parse()) {
-        ("inf", _) => Ok(Rounds(None)),
-        (_, Ok(rounds)) => Ok(Rounds(Some(rounds))),
-        _ => Err("must be a whole number or inf".into()),
-    }
-}
-
-fn parse_switch(text: &str) -> Result<SwitchRule, String> {
-    let target = |value| number(value).map_err(|why| format!("what is to be reached {why}"));
-    Ok(match text.split_once(':').unwrap_or((text, "")) {
-        ("epochs", "") => SwitchRule::Counted(Unit::Epochs),
-        ("iterations", "") => SwitchRule::Counted(Unit::Iterations),
-        ("adaptive", "") => SwitchRule::Measured(Switch::Adaptive),
-        ("objective", value) => SwitchRule::Measured(Switch::Objective(target(value)?)),
-        ("score", value) => SwitchRule::Measured(Switch::Score(target(value)?)),
-        _ => return Err("must be epochs, iterations, adaptive, objective:VALUE or score:VALUE".into()),
-    })
-}
-
-/// A rule in the words of `--switch`.
-pub fn switch_words(switch: Switch) -> String {
-    match switch {
-        Switch::Fixed { unit: Unit::Epochs, .. } => "epochs".into(),
-        Switch::Fixed { unit: Unit::Iterations, .. } => "iterations".into(),
-        Switch::Adaptive => "adaptive".into(),
-        Switch::Objective(value) => format!("objective:{value}"),
-        Switch::Score(value) => format!("score:{value}"),
-        Switch::Stalled(count) => format!("stalled:{count}"),
-    }
-}
-
-/// N_P of a rule that counts.
-pub fn np(switch: Switch) -> Option<u64> {
-    if let Switch::Fixed { prox, .. } = switch { Some(prox) } else { None }
-}
-
-/// N_O of a rule that counts, in the words of `--no`.
-pub fn no_words(switch: Switch) -> Option<String> {
-    let Switch::Fixed { orthant, .. } = switch else { return None };
-    Some(orthant.map_or("inf".into(), |rounds| rounds.to_string()))
-}
-
 /// A schedule in the words of `--schedule`.
 pub fn schedule_words(schedule: Schedule) -> &'static str {
     match schedule {
@@ -264,6 +212,7 @@ pub fn schedule_words(schedule: Schedule) -> &'static str {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use obprox::switch::Unit;
 
     use super::*;
 
@@ -321,17 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_and_given_back() {
-        for words in ["epochs", "iterations", "adaptive", "objective:0.25", "score:0.9"] {
-            let switch = match parse_switch(words).unwrap() {
-                SwitchRule::Counted(unit) => Switch::Fixed { prox: 1, orthant: None, unit },
-                SwitchRule::Measured(switch) => switch,
-            };
-            assert_eq!(switch_words(switch), words);
-        }
-        assert!(
-            ["", "score", "score:", "score:nan", "epochs:3", "fixed"].iter().all(|text| parse_switch(text).is_err())
-        );
+    fn numbers_out_of_range_are_refused() {
         assert!(["0", "-1", "n", "1.5"].iter().all(|text| parse_batch(text).is_err()));
         assert!(["0", "1.1", "nan"].iter().all(|text| parse_decay(text).is_err()));
     }

@@ -6,6 +6,7 @@ mod lambda;
 mod method;
 mod problem;
 mod report;
+mod switch;
 
 use std::time::Duration;
 
@@ -14,11 +15,14 @@ pub use checkpoint::CheckpointFlags;
 pub use data::start_threads;
 pub use data::{DataFlags, in_pool};
 pub use lambda::{LambdaFlag, PathFlags};
-pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};
 #[cfg(feature = "net")]
-pub use method::{Rounds, parse_decay, parse_rounds};
+pub use method::parse_decay;
+pub use method::{MethodFlags, parse_solver, schedule_words, solver_names};
 pub use problem::ProblemFlags;
 pub use report::{FileFlags, ReportFlags, check_page, write_report};
+#[cfg(feature = "net")]
+pub use switch::{Rounds, SwitchRule, parse_network_switch, parse_rounds};
+pub use switch::{no_words, np, switch_words};
 
 /// A finite number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {

@@ -21,8 +21,8 @@ pub struct Bench {
     net: Option<PathBuf>,
 
     /// The network of random weights: resnet18, mobilenet-v1 or small-cnn
-    #[arg(long, value_name = "NAME", default_value = "resnet18", conflicts_with = "net")]
-    arch: Kind,
+    #[arg(long, alias = "arch", value_name = "NETWORK", default_value = "resnet18", conflicts_with = "net")]
+    model: Kind,
 
     /// Its width; 1 is the paper's
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = flags::positive, conflicts_with = "net")]
@@ -68,7 +68,7 @@ Examples:
   obprox net bench net.obz                                        your network, dense and as it is
   obprox net bench --sizes                                        what its files take
   obprox net bench --density 0.01,0.02,0.05,0.1,0.2,0.5,1         where sparse overtakes dense
-  obprox net bench --arch mobilenet-v1 --layers --density 0.1,0.2,0.3,0.4,0.5,0.6,0.8,1";
+  obprox net bench --model mobilenet-v1 --layers --density 0.1,0.2,0.3,0.4,0.5,0.6,0.8,1";
 
 fn share(text: &str) -> Result<f64, String> {
     match flags::number(text)? {
@@ -132,7 +132,7 @@ impl Bench {
         if let Some(path) = &self.net {
             return Ok(vec![Model::read(path)?]);
         }
-        let architecture = Architecture::new(self.arch).with_width(self.width)?;
+        let architecture = Architecture::new(self.model).with_width(self.width)?;
         let pattern = if self.uneven { Pattern::Uneven } else { Pattern::Even };
         let model = |&density: &f64| Ok(Model::random_with(architecture, density, pattern, 0)?);
         self.density.iter().map(model).collect()

@@ -6,7 +6,7 @@ use clap::Args;
 use obprox_infer::graph::Role;
 use obprox_infer::{Channels, Model};
 
-use super::normalize::Normalize;
+use super::flags::ImageFlags;
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::show::{self, bold, bytes, grid, pairs, percent, tight};
@@ -17,7 +17,7 @@ use crate::watch;
 #[command(after_help = EXAMPLES)]
 pub struct Compress {
     /// A network as safetensors, written here or by PyTorch, or one that is compressed already
-    model: PathBuf,
+    net: PathBuf,
 
     /// The file to write
     #[arg(long, value_name = "FILE")]
@@ -26,14 +26,6 @@ pub struct Compress {
     /// Keep channels that cannot change the output: every parameter stays what it is, to the bit
     #[arg(long)]
     keep_channels: bool,
-
-    /// How images are normalised, where the file does not tell: imagenet, plain (0 to 1), or means/deviations by channel
-    #[arg(long, value_name = "HOW")]
-    normalize: Option<Normalize>,
-
-    /// Height and width of images, where the file does not tell [default: 32]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(1..=4096))]
-    size: Option<u16>,
 
     /// Names of the classes, with commas between
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -46,6 +38,9 @@ pub struct Compress {
     /// Say nothing but errors
     #[arg(long, short)]
     quiet: bool,
+
+    #[command(flatten)]
+    images: ImageFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -57,9 +52,9 @@ Examples:
 impl Compress {
     pub fn run(self) -> Result<(), Failure> {
         check_file("--out", &self.out)?;
-        check_distinct(&[("MODEL", Some(&self.model)), ("--out", Some(&self.out))])?;
-        let model = self.described(Model::read(&self.model)?)?;
-        let name = self.model.display().to_string();
+        check_distinct(&[("NET", Some(&self.net)), ("--out", Some(&self.out))])?;
+        let model = self.described(Model::read(&self.net)?)?;
+        let name = self.net.display().to_string();
         let waiting = watch::waiting(format!("compressing {name}"), self.quiet);
         let (small, channels) = match self.keep_channels {
             true => (model.clone(), Vec::new()),
@@ -76,27 +71,12 @@ impl Compress {
     /// The network with what the flags say of its images.
     fn described(&self, model: Model) -> Result<Model, Failure> {
         let (architecture, weights, mut training) = model.into_parts();
-        let side = self.size.map(usize::from);
-        match (&self.normalize, &mut training.preprocessing) {
-            (Some(normalize), known) => {
-                let side = side.or(known.as_ref().map(|known| known.height)).unwrap_or(32);
-                let found = normalize.preprocessing(side, architecture.channels());
-                *known = Some(found.map_err(Failure::input)?);
-            }
-            (None, Some(known)) => {
-                (known.height, known.width) = side.map_or((known.height, known.width), |side| (side, side));
-            }
-            (None, None) => {
-                return Err(Failure::input(format!(
-                    "{}: does not tell how its images were normalised; say --normalize imagenet, plain or means/deviations",
-                    self.model.display()
-                )));
-            }
-        }
+        let known = training.preprocessing.take();
+        training.preprocessing = Some(self.images.of_file(&self.net, known, architecture.channels())?);
         if let Some(labels) = &self.labels {
             training.labels.clone_from(labels);
         }
-        Model::new(architecture, weights, training).map_err(Failure::about(&self.model.display().to_string()))
+        Model::new(architecture, weights, training).map_err(Failure::about(&self.net.display().to_string()))
     }
 
     fn report(&self, model: &Model, small: &Model, channels: &[Channels]) -> Result<(), Failure> {

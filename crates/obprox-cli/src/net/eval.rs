@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::flags::{ImageFlags, PenaltyFlags, images};
 use super::show::{figures, layers};
 use crate::failure::Failure;
-use crate::flags::{not_negative, start_threads};
+use crate::flags::{count, not_negative, start_threads};
 use crate::show::{self, bold, pairs, percent};
 use crate::watch;
 
@@ -23,7 +23,7 @@ use crate::watch;
 #[command(after_help = EXAMPLES)]
 pub struct Eval {
     /// A network as safetensors, of obprox or of PyTorch, or compressed
-    network: PathBuf,
+    net: PathBuf,
 
     /// Images, as for obprox net train
     data: PathBuf,
@@ -40,6 +40,10 @@ pub struct Eval {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    /// Measure on so many of the training images, drawn at random but always the same ones
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, help_heading = "The images")]
+    limit: Option<u64>,
+
     #[command(flatten)]
     images: ImageFlags,
 
@@ -54,7 +58,8 @@ pub struct Eval {
 const EXAMPLES: &str = "\
 Examples:
   obprox net eval net.safetensors fashion-mnist/
-  obprox net eval net.safetensors cifar10/ --lambda 1e-3 --json";
+  obprox net eval net.safetensors cifar10/ --lambda 1e-3 --json
+  obprox net eval from-pytorch.safetensors cifar10/ --normalize imagenet";
 
 #[derive(Serialize)]
 struct Report {
@@ -85,14 +90,12 @@ struct Layer {
 
 impl Eval {
     pub fn run(self) -> Result<(), Failure> {
-        let given = self.images.preprocessing()?;
         start_threads(self.threads)?;
-        let (architecture, weights, training) = Model::read(&self.network)?.into_parts();
-        // A network of obprox knows how its images were prepared.
-        let preprocessing = training.preprocessing.unwrap_or(given);
-        let data = images(&self.data, self.test.as_ref(), &preprocessing, self.images.limit, self.json)?;
-        if architecture.classes() != data.classes.len() || architecture.channels() != preprocessing.channels() {
-            let message = format!("{}: is for other images: {architecture}", self.network.display());
+        let (architecture, weights, training) = Model::read(&self.net)?.into_parts();
+        let preprocessing = self.images.of_file(&self.net, training.preprocessing, architecture.channels())?;
+        let data = images(&self.data, self.test.as_ref(), &preprocessing, self.limit, self.json)?;
+        if architecture.classes() != data.classes.len() {
+            let message = format!("{}: is for other images: {architecture}", self.net.display());
             return Err(Failure::input(message));
         }
         let net = Net::new(architecture, &weights, &device())?;
@@ -110,7 +113,7 @@ impl Eval {
         let objective = train.loss + sparsity.term + 0.5 * self.weight_decay * sparsity.squares;
         if self.json {
             let report = Report {
-                network: self.network.display().to_string(),
+                network: self.net.display().to_string(),
                 data: self.data.display().to_string(),
                 lambda: penalty.lambda,
                 objective,
@@ -140,7 +143,7 @@ impl Eval {
         let accuracy = test.map(|test| test.accuracy);
         let mut rows = figures(Some(objective), Some(train.loss), accuracy, &sparsity, penalty.lambda);
         rows.push(("training accuracy", percent(train.accuracy)));
-        let title = bold(&format!("{} on {}", self.network.display(), self.data.display()));
+        let title = bold(&format!("{} on {}", self.net.display(), self.data.display()));
         show::print(&format!("{title}\n{architecture}\n\n{}\n{}", pairs(rows), layers(&sparsity)))
     }
 }

@@ -14,37 +14,61 @@ use obprox_nn::train::{LayerPenalty, Penalty, Schedule, Settings};
 
 use super::normalize::Normalize;
 use crate::failure::Failure;
-use crate::flags::{Rounds, count, not_negative, number, parse_decay, parse_rounds, parse_solver, positive, whole};
+use crate::flags::{
+    Rounds, SwitchRule, count, not_negative, parse_decay, parse_network_switch, parse_rounds, parse_solver, positive,
+    whole,
+};
 use crate::watch;
 
-/// What the images are and how they are brought to the network.
+/// How images are brought to a network: the same flags wherever it is trained, measured or compressed.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The images")]
 pub struct ImageFlags {
-    /// Train on so many of the images, drawn at random but always the same ones
-    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
-    pub limit: Option<u64>,
+    /// Pixels of a side that images are resized to [default: as the file of the network says, else 32]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(8..=1024))]
+    size: Option<u16>,
 
-    /// Pixels of a side that images are resized to
-    #[arg(long, value_name = "PIXELS", default_value = "32", value_parser = clap::value_parser!(u16).range(8..=1024))]
-    size: u16,
-
-    /// Channels that images are brought to: 3, or 1 for grey
-    #[arg(long, value_name = "N", default_value = "3", value_parser = ["1", "3"])]
-    channels: String,
-
-    /// How images are normalised: imagenet, plain (0 to 1), or means/deviations by channel
-    #[arg(long, value_name = "HOW", default_value = "imagenet")]
-    normalize: Normalize,
+    /// How images are normalised: imagenet, plain (0 to 1), or means/deviations by channel [default: as the
+    /// file of the network says; imagenet where one is trained]
+    #[arg(long, value_name = "HOW")]
+    normalize: Option<Normalize>,
 }
 
 impl ImageFlags {
-    /// Size and normalisation.
-    pub fn preprocessing(&self) -> Result<Preprocessing, Failure> {
-        let channels = if self.channels == "1" { 1 } else { 3 };
-        self.normalize.preprocessing(self.size.into(), channels).map_err(Failure::input)
+    /// Size and normalisation of images that a network is to be trained on.
+    pub fn for_training(&self, channels: usize) -> Result<Preprocessing, Failure> {
+        let normalize = self.normalize.as_ref().unwrap_or(&Normalize::Imagenet);
+        normalize.preprocessing(self.size.unwrap_or(SIDE).into(), channels).map_err(Failure::input)
+    }
+
+    /// What the file of a network says of its images, where no flag says otherwise.
+    pub fn of_file(
+        &self,
+        file: &Path,
+        known: Option<Preprocessing>,
+        channels: usize,
+    ) -> Result<Preprocessing, Failure> {
+        let side = self.size.map(usize::from);
+        match (&self.normalize, known) {
+            (Some(normalize), known) => {
+                let side = side.or(known.map(|known| known.height)).unwrap_or(SIDE.into());
+                normalize.preprocessing(side, channels).map_err(Failure::input)
+            }
+            (None, Some(known)) => {
+                let (height, width) = side.map_or((known.height, known.width), |side| (side, side));
+                Ok(Preprocessing { height, width, ..known })
+            }
+            // A guess would be a wrong accuracy that looks like a right one.
+            (None, None) => Err(Failure::input(format!(
+                "{}: does not tell how its images were normalised; say --normalize imagenet, plain or means/deviations",
+                file.display()
+            ))),
+        }
     }
 }
+
+/// Pixels of a side where nobody says: those of CIFAR-10, and of the paper's networks.
+const SIDE: u16 = 32;
 
 /// Reads training images and, from their own directory or another one, test images.
 pub fn images(
@@ -158,7 +182,7 @@ pub struct TrainFlags {
 
     /// When to switch: by --np and --no counted in epochs or iterations; once objective:VALUE or
     /// score:VALUE (test accuracy) is reached; or stalled:N, after N evaluations without a better one
-    #[arg(long, value_name = "RULE", default_value = "epochs", value_parser = parse_switch)]
+    #[arg(long, value_name = "RULE", default_value = "epochs", value_parser = parse_network_switch)]
     switch: SwitchRule,
 
     /// γ of rda
@@ -197,12 +221,6 @@ pub struct TrainFlags {
     /// as often as costs little; paper 1]
     #[arg(long, value_name = "EPOCHS", value_parser = count, allow_negative_numbers = true)]
     eval_every: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum SwitchRule {
-    Counted(Unit),
-    Measured(Switch),
 }
 
 impl TrainFlags {
@@ -315,18 +333,6 @@ fn parse_layer(text: &str) -> Result<LayerPenalty, String> {
     if name.is_empty() { Err("names no layer".into()) } else { Ok(LayerPenalty { name: name.to_owned(), lambda }) }
 }
 
-fn parse_switch(text: &str) -> Result<SwitchRule, String> {
-    let target = |value| number(value).map_err(|why| format!("what is to be reached {why}"));
-    Ok(match text.split_once(':').unwrap_or((text, "")) {
-        ("epochs", "") => SwitchRule::Counted(Unit::Epochs),
-        ("iterations", "") => SwitchRule::Counted(Unit::Iterations),
-        ("objective", value) => SwitchRule::Measured(Switch::Objective(target(value)?)),
-        ("score", value) => SwitchRule::Measured(Switch::Score(target(value)?)),
-        ("stalled", value) => SwitchRule::Measured(Switch::Stalled(count(value)?)),
-        _ => return Err("must be epochs, iterations, objective:VALUE, score:VALUE or stalled:N".into()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -404,20 +410,25 @@ mod tests {
             "--layer-lambda =1",
             "--layer-lambda fc=-1",
             "--solver auto",
-            "--channels 2",
+            "--size 4",
         ] {
             assert!(settings(text).is_err(), "{text}");
         }
-        assert!(line("--normalize 0.5/0.2").unwrap().images.preprocessing().is_err());
-        let given = line("--normalize 0.1,0.2,0.3/1,1,1").unwrap().images.preprocessing().unwrap();
+        assert!(line("--normalize 0.5/0.2").unwrap().images.for_training(3).is_err());
+        let given = line("--normalize 0.1,0.2,0.3/1,1,1").unwrap().images.for_training(3).unwrap();
         assert_eq!(given.mean, [0.1, 0.2, 0.3]);
     }
 
     #[test]
-    fn words_are_read_and_given_back() {
-        for words in ["objective:0.25", "score:0.9", "stalled:3"] {
-            let SwitchRule::Measured(rule) = parse_switch(words).unwrap() else { panic!("{words}") };
-            assert_eq!(crate::flags::switch_words(rule), words);
-        }
+    fn a_flag_goes_before_what_a_file_says_of_its_images() {
+        let images = |text: &str| line(text).unwrap().images;
+        let known = || Some(Preprocessing::plain(28, 1));
+        let of = |text: &str, known| images(text).of_file(Path::new("net.obz"), known, 1).ok();
+        assert_eq!(of("", known()), known());
+        assert_eq!(of("--size 16", known()), Some(Preprocessing::plain(16, 1)));
+        let grey = of("--normalize 0.5/0.25", known()).unwrap();
+        assert_eq!((grey.height, grey.mean, grey.std), (28, vec![0.5], vec![0.25]));
+        assert_eq!(of("--normalize plain", None), Some(Preprocessing::plain(32, 1)));
+        assert_eq!(of("--size 16", None), None, "nobody says how they were normalised");
     }
 }

@@ -16,7 +16,7 @@ use super::progress::Bar;
 use super::show::{self as page, Outcome};
 use crate::destination::{check_directory, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{ReportFlags, positive, start_threads};
+use crate::flags::{ReportFlags, count, positive, start_threads};
 use crate::losses::Losses;
 use crate::show;
 use crate::watch::interrupt;
@@ -71,6 +71,14 @@ pub struct Train {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    /// Train on so many of the images, drawn at random but always the same ones
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true, help_heading = "The images")]
+    limit: Option<u64>,
+
+    /// Channels that images are brought to: 3, or 1 for grey
+    #[arg(long, value_name = "N", default_value = "3", value_parser = ["1", "3"], help_heading = "The images")]
+    channels: String,
+
     #[command(flatten)]
     images: ImageFlags,
 
@@ -96,7 +104,7 @@ impl Train {
     pub fn run(self) -> Result<(), Failure> {
         // ---- everything that can be refused before a file is read --------------------------------------------
         let settings = self.method.settings(self.penalty.penalty())?;
-        let preprocessing = self.images.preprocessing()?;
+        let preprocessing = self.images.for_training(if self.channels == "1" { 1 } else { 3 })?;
         self.check_paths()?;
         let threads = start_threads(self.threads)?;
         interrupt::listen()?;
@@ -105,7 +113,7 @@ impl Train {
         }
 
         // ---- images and the network --------------------------------------------------------------------------
-        let data = images(&self.data, self.test.as_ref(), &preprocessing, self.images.limit, self.quiet)?;
+        let data = images(&self.data, self.test.as_ref(), &preprocessing, self.limit, self.quiet)?;
         settings.check(data.test.is_some())?;
         let (architecture, weights) = self.network(&data, preprocessing.channels())?;
         let device = device().autodiff();

@@ -122,6 +122,83 @@ fn every_page_fits_a_phone() {
     }
 }
 
+/// The log of a network that is trained for six epochs, down to the density that was asked for.
+fn network_log(density: f64) -> String {
+    let start = json!({
+        "event": "start", "data": "images", "solver": "obproxsg-plus", "loss": "cross-entropy", "lambda": 1e-4,
+        "network": "small-cnn", "width": 0.25, "parameters": 6000, "images": 640, "test_images": 320,
+        "classes": ["ankle boot", "bag", "coat"], "target_density": density, "epochs": 6,
+    });
+    let epoch = |number: u32| {
+        let held = number > 4;
+        let left = if held { density } else { 1.0 - 0.2 * f64::from(number) };
+        json!({
+            "event": "epoch", "epoch": number, "phase": if held { "hold" } else { "orthant" }, "density": left,
+            "lambda": if held { 0.0 } else { 0.01 * f64::from(number) }, "batch_loss": 1.0 / f64::from(number),
+            "score": 0.5 + 0.05 * f64::from(number), "seconds": number,
+        })
+    };
+    let layers = ["conv1.weight", "conv2.weight", "conv3.weight", "fc.weight"];
+    let layers = layers.map(|name| json!({"name": name, "size": 1000, "nnz": (1000.0 * density) as u64}));
+    let end = json!({
+        "event": "end", "status": "max_epochs", "F": 0.4, "f": 0.3, "density": density, "score": 0.8, "seconds": 6,
+        "layers": layers, "confusion": [[90, 10, 6], [4, 101, 2], [8, 3, 96]],
+        "phase_seconds": [["orthant", 4.5], ["hold", 1.5]],
+    });
+    let lines = std::iter::once(start).chain((1..=6).map(epoch)).chain([end]);
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn networks_have_a_page_of_their_own_and_share_one() {
+    let Some(browser) = browser() else { return };
+    let shop = Workshop::with_data();
+    shop.write("net.jsonl", network_log(0.1));
+    shop.write("denser.jsonl", network_log(0.3));
+    shop.ok("fit train.svm --test train.svm --solver obproxsg --epochs 6 --log linear.jsonl --quiet");
+    shop.ok("report net.jsonl --out net.html --plots plots --tables tables --quiet");
+    shop.ok("report linear.jsonl net.jsonl denser.jsonl --out mixed.html --quiet");
+
+    // ---- the curves answer the pointer, and the end of the Orthant steps is marked ------------------------------------
+    open(&browser, &shop, "net.html");
+    let tip = "document.querySelector('#chart-1-accuracy-epochs .tip')";
+    let (x, y) = middle(&browser, "#chart-1-accuracy-epochs .u-over");
+    browser.point(x, y, false);
+    browser.until(&format!("!{tip}.hidden && {tip}.innerText.includes('%')"));
+    let text = browser.value("document.body.innerText");
+    let text = text.as_str().unwrap();
+    for words in ["small-cnn, width 0.25", "Density by layer", "Orthant steps", "zeros held", "10.00 %", "ankle boot"] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+    assert!(!text.contains("? rows") && !text.contains("NaN") && !text.contains("undefined"), "{text}");
+    let each = "[...document.querySelectorAll('figure.bars')].map(e => [e.innerText, e.querySelectorAll('tr').length])";
+    let bars = browser.value(each);
+    let of = |title: &str| {
+        let found = bars.as_array().unwrap().iter().find(|one| one[0].as_str().unwrap().starts_with(title));
+        found.unwrap_or_else(|| panic!("{title}: {bars}"))[1].clone()
+    };
+    assert_eq!((of("Density by layer"), of("Training time by kind of steps")), (4.into(), 2.into()));
+    assert_silent(&browser);
+
+    // ---- three problems' worth of runs fit a phone ----------------------------------------------------------------------
+    browser.ask(
+        "Emulation.setDeviceMetricsOverride",
+        json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true}),
+    );
+    for page in ["net.html", "mixed.html"] {
+        open(&browser, &shop, page);
+        assert_eq!(browser.value("document.documentElement.scrollWidth"), 360, "{page}");
+        assert_silent(&browser);
+    }
+    let names = browser.value("[...document.querySelectorAll('.legend button')].map(e => e.dataset.series)");
+    for name in ["obproxsg", "obproxsg-plus, density 0.1", "obproxsg-plus, density 0.3"] {
+        assert!(names.as_array().unwrap().contains(&name.into()), "{name}: {names}");
+    }
+    // ---- and every chart of the page is a picture too, every table a file -------------------------------------------------
+    let written = |directory: &str| std::fs::read_dir(shop.path(directory)).unwrap().count();
+    assert!(written("plots") >= 6 && written("tables") >= 3, "{} {}", written("plots"), written("tables"));
+}
+
 #[test]
 fn without_a_script_there_are_pictures_and_tables() {
     let Some(browser) = browser() else { return };

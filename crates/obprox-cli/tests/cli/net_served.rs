@@ -92,9 +92,10 @@ mod built {
     #[test]
     fn bench_measures() {
         let shop = shop_with(&described());
-        let table = shop.ok("net bench --arch small-cnn --width 0.1 --density 0.1,1 --batch 1,9 --repeats 1 --size 12");
+        let table =
+            shop.ok("net bench --model small-cnn --width 0.1 --density 0.1,1 --batch 1,9 --repeats 1 --size 12");
         assert_eq!(table.lines().filter(|line| line.ends_with('×')).count(), 4, "{table}");
-        let sizes = shop.ok("net bench --arch small-cnn --width 0.1 --density 0.1,1 --sizes --uneven");
+        let sizes = shop.ok("net bench --model small-cnn --width 0.1 --density 0.1,1 --sizes --uneven");
         assert_eq!(sizes.lines().filter(|line| line.contains(", 1/")).count(), 2, "{sizes}");
         let table = shop.ok("net bench model.safetensors --layers --repeats 1 --size 8 --threads 1");
         assert!(table.contains("conv3") && table.contains("16→32"), "{table}");
@@ -128,6 +129,7 @@ mod built {
             "net infer cut.obz test-images-idx3-ubyte",
             "net infer other.obz test-images-idx3-ubyte",
             "net infer bare.safetensors test-images-idx3-ubyte",
+            "net eval bare.safetensors .",
             "net infer net.obz nowhere.png",
             "net infer net.obz text.txt",
             "net infer net.obz test-labels-idx1-ubyte",
@@ -135,9 +137,9 @@ mod built {
             "net infer net.obz test-images-idx3-ubyte --out net.obz",
             "net infer net.obz test-images-idx3-ubyte --top 0",
             "net bench --density 2",
-            "net bench --arch vgg",
+            "net bench --model vgg",
             "net bench --width 0.001",
-            "net bench --size 1 --arch small-cnn",
+            "net bench --size 1 --model small-cnn",
             "net bench net.obz --width 2",
         ];
         insta::assert_snapshot!(crate::refused::refused(&shop, &lines));

@@ -1,6 +1,6 @@
 //! Sparse or dense: which kernel is faster for a convolution.
 
-use crate::graph::Conv;
+use crate::graph::Shape;
 
 /// Which kernels a network is executed with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,7 +33,7 @@ fn crossover(lanes: usize) -> f64 {
 }
 
 /// Chooses for a convolution of which `density` of the weights are nonzero.
-pub fn choose(kernels: Kernels, conv: &Conv, density: f64, lanes: usize) -> Choice {
+pub fn choose(kernels: Kernels, conv: &Shape, density: f64, lanes: usize) -> Choice {
     let sparse = match kernels {
         // A depthwise convolution has no pixel that serves two outputs, so one kernel does for both.
         _ if conv.groups > 1 => true,

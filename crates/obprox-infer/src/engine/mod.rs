@@ -28,7 +28,7 @@ use plane::Plane;
 use program::{OVERREAD, Program, Step, compile};
 
 use crate::fused::FusedNet;
-use crate::graph::Conv;
+use crate::graph::Shape;
 use crate::model::Model;
 
 /// Images that are executed side by side in a batch.
@@ -43,7 +43,7 @@ pub struct Layer {
     /// Its name among the parameters.
     pub name: String,
     /// Its shape.
-    pub conv: Conv,
+    pub conv: Shape,
     /// Number of its weights.
     pub weights: usize,
     /// Those that are not zero.

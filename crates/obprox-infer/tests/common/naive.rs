@@ -1,7 +1,7 @@
 //! The slow, obvious twin of the engine: every layer of the graph by its definition, in f64.
 
 use obprox_infer::Model;
-use obprox_infer::graph::{BATCH_NORM_EPSILON, Conv, Op, Role};
+use obprox_infer::graph::{BATCH_NORM_EPSILON, Op, Role, Shape};
 
 /// Channels × height × width.
 struct Value {
@@ -83,8 +83,8 @@ pub fn scores(model: &Model, image: &[f32], [height, width]: [usize; 2]) -> Vec<
     values.pop().unwrap().data
 }
 
-fn convolve(conv: &Conv, weight: &[f64], input: &Value) -> Value {
-    let Conv { inputs, outputs, kernel, stride, padding, groups } = *conv;
+fn convolve(conv: &Shape, weight: &[f64], input: &Value) -> Value {
+    let Shape { inputs, outputs, kernel, stride, padding, groups } = *conv;
     let (of_group, outputs_of_group) = (inputs / groups, outputs / groups);
     let side = |side: usize| conv.output_side(side).unwrap();
     Value::new(outputs, side(input.height), side(input.width), |o, y, x| {

@@ -34,25 +34,27 @@ pub struct Naive {
 impl Naive {
     pub fn run(conv: &Conv, x: &[f32], weights: &[f32], dy: &[f32]) -> Self {
         let (input, output) = (conv.input, conv.output());
-        let (seen, each) = (conv.seen(), conv.outputs / conv.groups);
+        let (seen, each) = (conv.shape.seen(), conv.shape.outputs / conv.shape.groups);
         let mut y = vec![0.0f64; dy.len()];
         let mut dx = vec![0.0f64; x.len()];
         let mut dw = vec![0.0f64; weights.len()];
         for image in 0..input.images {
-            for o in 0..conv.outputs {
+            for o in 0..conv.shape.outputs {
                 for pixel in 0..output.pixels() {
                     let (row, column) = (pixel / output.width, pixel % output.width);
-                    let out = (image * conv.outputs + o) * output.pixels() + pixel;
-                    for number in 0..seen * conv.taps() {
-                        let (channel, tap) = (o / each * seen + number / conv.taps(), number % conv.taps());
-                        let at_row = (row * conv.stride + tap / conv.kernel).wrapping_sub(conv.padding);
-                        let at_column = (column * conv.stride + tap % conv.kernel).wrapping_sub(conv.padding);
+                    let out = (image * conv.shape.outputs + o) * output.pixels() + pixel;
+                    for number in 0..seen * conv.shape.taps() {
+                        let (channel, tap) = (o / each * seen + number / conv.shape.taps(), number % conv.shape.taps());
+                        let at_row =
+                            (row * conv.shape.stride + tap / conv.shape.kernel).wrapping_sub(conv.shape.padding);
+                        let at_column =
+                            (column * conv.shape.stride + tap % conv.shape.kernel).wrapping_sub(conv.shape.padding);
                         if at_row >= input.height || at_column >= input.width {
                             continue;
                         }
                         let plane = (image * input.channels + channel) * input.pixels();
                         let from = plane + at_row * input.width + at_column;
-                        let at = o * seen * conv.taps() + number;
+                        let at = o * seen * conv.shape.taps() + number;
                         y[out] += f64::from(weights[at]) * f64::from(x[from]);
                         dx[from] += f64::from(weights[at]) * f64::from(dy[out]);
                         dw[at] += f64::from(x[from]) * f64::from(dy[out]);
@@ -67,7 +69,7 @@ impl Naive {
     /// Mean and variance of a channel of the output.
     pub fn moments(&self, conv: &Conv, channel: usize) -> (f64, f64) {
         let pixels = conv.output().pixels();
-        let planes = || self.y.chunks_exact(pixels).skip(channel).step_by(conv.outputs).flatten();
+        let planes = || self.y.chunks_exact(pixels).skip(channel).step_by(conv.shape.outputs).flatten();
         let count = planes().count() as f64;
         let mean = planes().map(|value| f64::from(*value)).sum::<f64>() / count;
         (mean, planes().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>() / count)

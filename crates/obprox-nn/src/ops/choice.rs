@@ -44,7 +44,7 @@ pub fn run<R>(conv: &Conv, part: Part, nonzero: usize, work: impl FnOnce(Kernel)
 }
 
 fn choose(conv: &Conv, part: Part, nonzero: usize) -> Kernel {
-    let density = nonzero as f64 / conv.weights().max(1) as f64;
+    let density = nonzero as f64 / conv.shape.weights().max(1) as f64;
     if density > TRIED_BELOW {
         return Kernel::Dense;
     }
@@ -69,13 +69,13 @@ fn remember(conv: &Conv, part: Part, kernel: Kernel, nonzero: usize, seconds: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use obprox_kernels::Planes;
+    use obprox_kernels::{Planes, Shape};
 
     #[test]
     fn the_faster_one_is_chosen() {
         // Sizes that no other test has.
         let input = Planes::new([7, 10, 5, 3]);
-        let conv = Conv { input, outputs: 100, kernel: 1, stride: 1, padding: 0, groups: 1 };
+        let conv = Conv::new(Shape::new(10, 100, 1, 1), input).unwrap();
         let part = Part::Forward;
         assert_eq!(choose(&conv, part, 900), Kernel::Dense);
         assert_eq!(choose(&conv, part, 300), Kernel::Sparse, "tried once");

@@ -19,7 +19,7 @@ pub struct Layer {
 
 impl Layer {
     pub fn new(conv: Conv, zeros: Zeros) -> Self {
-        Self { conv, zeros, nonzero: conv.weights() }
+        Self { conv, zeros, nonzero: conv.shape.weights() }
     }
 
     /// With its zeros counted.
@@ -47,8 +47,8 @@ impl Layer {
     /// The gradient of the weights: 0 for zeros that are held, whichever kernel runs.
     pub fn weight_gradient(&self, x: &Cpu, weight: &Cpu, dy: &[f32]) -> Cpu {
         let held = self.zeros == Zeros::Held;
-        let mut dw = Memory::take(self.conv.weights());
-        let nonzero = if held { self.nonzero } else { self.conv.weights() };
+        let mut dw = Memory::take(self.conv.shape.weights());
+        let nonzero = if held { self.nonzero } else { self.conv.shape.weights() };
         choice::run(&self.conv, Part::WeightGradient, nonzero, |kernel| {
             kernels::weight_gradient(&self.conv, kernel, values(x), values(weight), dy, &mut dw);
         });

@@ -18,7 +18,7 @@ use burn::nn::conv::Conv2d;
 use burn::nn::{BatchNorm, PaddingConfig2d};
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use obprox_kernels::{Conv, Planes};
+use obprox_kernels::{Conv, Planes, Shape};
 
 use block::{Normalisation, Statistics};
 use extension::TrainingOps;
@@ -157,14 +157,14 @@ fn known(layer: &Conv2d, input: Planes) -> Option<Conv> {
         _ => return None,
     };
     let square = rows == columns && layer.stride[0] == layer.stride[1] && layer.dilation == [1, 1];
-    let sound = seen * layer.groups == input.channels && outputs.is_multiple_of(layer.groups);
-    let conv = Conv { input, outputs, kernel: rows, stride: layer.stride[0], padding, groups: layer.groups };
-    (square && sound && layer.bias.is_none() && conv.fits()).then_some(conv)
+    let (stride, groups) = (layer.stride[0], layer.groups);
+    let shape = Shape { inputs: seen * groups, outputs, kernel: rows, stride, padding, groups };
+    Conv::new(shape, input).filter(|_| square && layer.bias.is_none())
 }
 
 /// The convolution that changes nothing: the sizes of a block without one.
 fn itself(input: Planes) -> Conv {
-    Conv { input, outputs: input.channels, kernel: 1, stride: 1, padding: 0, groups: input.channels }
+    Conv { shape: Shape::depthwise(input.channels, 1, 1), input }
 }
 
 /// Means and variances that evaluation normalises with.

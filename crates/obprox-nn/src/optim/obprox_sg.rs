@@ -46,7 +46,7 @@ pub struct ObproxSgState<const D: usize> {
 impl ObproxSgConfig {
     /// The bare optimizer, for one parameter group.
     pub fn build(&self) -> ObproxSg {
-        let switching = Switching::Steps { prox: self.prox_steps, orthant: self.orthant_steps };
+        let switching = Switching::steps(self.prox_steps, self.orthant_steps);
         ObproxSg { lambda: self.lambda, penalized: self.penalized, switching, smooth: self.smooth.build() }
     }
 

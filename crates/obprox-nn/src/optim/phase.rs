@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use obprox::switch::Phase;
+use obprox::switch::{Phase, Switch, Unit};
 
 /// The kind of step that a training loop sets and every parameter's optimizer takes.
 #[derive(Clone, Debug, Default)]
@@ -46,18 +46,19 @@ impl PhaseCell {
 /// Who decides on the phase.
 #[derive(Clone, Debug)]
 pub enum Switching {
-    /// The count of steps: N_P Prox-SG, then N_O Orthant, and again; without N_O it stays with Orthant.
-    Steps {
-        /// N_P.
-        prox: usize,
-        /// N_O; nothing stands for ∞.
-        orthant: Option<usize>,
-    },
+    /// The rule of the library, by the count of steps.
+    Counted(Switch),
     /// The training loop, which keeps a clone of the cell.
     Told(PhaseCell),
 }
 
 impl Switching {
+    /// N_P Prox-SG steps, then N_O Orthant steps, and again; without N_O it stays with Orthant.
+    pub fn steps(prox: usize, orthant: Option<usize>) -> Self {
+        let orthant = orthant.map(|steps| steps as u64);
+        Self::Counted(Switch::Fixed { prox: prox as u64, orthant, unit: Unit::Iterations })
+    }
+
     /// Whether λ is left to whoever told the phase.
     pub fn is_trial(&self) -> bool {
         matches!(self, Self::Told(cell) if cell.is_trial())
@@ -67,10 +68,7 @@ impl Switching {
     pub fn phase(&self, step: usize) -> Phase {
         match self {
             Self::Told(cell) => cell.get(),
-            Self::Steps { prox, orthant } => {
-                let in_cycle = orthant.map_or(step, |orthant| step % (prox + orthant).max(1));
-                if in_cycle < *prox { Phase::Prox } else { Phase::Orthant }
-            }
+            Self::Counted(switch) => switch.phase(0, step as u64, Phase::Prox),
         }
     }
 }

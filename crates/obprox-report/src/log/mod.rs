@@ -5,4 +5,4 @@ mod read;
 mod run;
 
 pub use read::{read, read_file};
-pub use run::{Run, Status};
+pub use run::{Ending, Run};

@@ -100,7 +100,8 @@ fn without_nan(line: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Status;
+    use crate::log::Ending;
+    use obprox::Status;
 
     const START: &str = r#"{"event":"start","solver":"prox-sg","lambda":0.1}"#;
     const EPOCH: &str = r#"{"event":"epoch","epoch":1,"F":0.5,"phase":"prox","seconds":0.1}"#;
@@ -117,14 +118,14 @@ mod tests {
     #[test]
     fn a_whole_log() {
         let all = runs(&[START, EPOCH, r#"{"event":"of the future","x":[1]}"#, END, ""]).unwrap();
-        assert_eq!((all.len(), all[0].epochs.len(), all[0].status()), (1, 1, Status::MaxEpochs));
+        assert_eq!((all.len(), all[0].epochs.len(), all[0].ending()), (1, 1, Ending::With(Status::MaxEpochs)));
         assert_eq!((all[0].file.as_str(), all[0].line, all[0].cut_line), ("run.jsonl", 1, None));
     }
 
     #[test]
     fn several_runs_in_one_file() {
         let all = runs(&[START, EPOCH, END, START, EPOCH]).unwrap();
-        assert_eq!(all.iter().map(Run::status).collect::<Vec<_>>(), [Status::MaxEpochs, Status::CutOff]);
+        assert_eq!(all.iter().map(Run::ending).collect::<Vec<_>>(), [Ending::With(Status::MaxEpochs), Ending::CutOff]);
         assert_eq!(all[1].line, 4);
     }
 
@@ -132,7 +133,7 @@ mod tests {
     fn a_log_that_was_cut_off_is_read_as_far_as_it_goes() {
         for cut in [&EPOCH[..20], "{", "\0\0\0"] {
             let all = runs(&[START, EPOCH, cut]).unwrap();
-            assert_eq!((all[0].epochs.len(), all[0].status(), all[0].cut_line), (1, Status::CutOff, Some(3)), "{cut}");
+            assert_eq!((all[0].epochs.len(), all[0].ending(), all[0].cut_line), (1, Ending::CutOff, Some(3)), "{cut}");
         }
         assert_eq!(runs(&[START, &EPOCH[..20], ""]).unwrap()[0].cut_line, Some(2));
         assert_eq!(runs(&[START]).unwrap()[0].epochs.len(), 0);

@@ -1,5 +1,6 @@
 //! A run as its log tells it.
 
+use obprox::Status;
 use obprox::switch::Phase;
 
 use super::event::{Curves, End, Epoch, Event, Figures, Folds, Start, Step, Weight};
@@ -27,39 +28,29 @@ pub struct Run {
     pub end: Option<End>,
 }
 
-/// How a run ended.
+/// How a run ended, as far as its log tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// The tolerance was reached.
-    Converged,
-    /// The epochs were used up.
-    MaxEpochs,
-    /// F was no longer finite.
-    Diverged,
-    /// Someone asked it to stop.
-    Stopped,
-    /// Nothing was won any more.
-    Stalled,
-    /// The epochs were used up before a network was as sparse as was asked for.
-    Missed,
-    /// The log has no end: it was killed, or still runs.
+pub enum Ending {
+    /// As the library has it.
+    With(Status),
+    /// The log has no end: the run was killed, or still runs.
     CutOff,
-    /// A word of a newer version.
-    Other,
+    /// In a word of a newer version.
+    Unknown,
 }
 
-impl Status {
+impl Ending {
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Converged => "converged",
-            Self::MaxEpochs => "all epochs used",
-            Self::Diverged => "diverged",
-            Self::Stopped => "interrupted",
-            Self::Stalled => "no progress any more",
-            Self::Missed => "not as sparse as asked for",
+            Self::With(Status::Converged) => "converged",
+            Self::With(Status::MaxEpochs) => "all epochs used",
+            Self::With(Status::Diverged) => "diverged",
+            Self::With(Status::Stopped) => "interrupted",
+            Self::With(Status::Stalled) => "no progress any more",
+            Self::With(Status::Missed) => "not as sparse as asked for",
             Self::CutOff => "log cut off",
-            Self::Other => "ended",
+            Self::Unknown => "ended",
         }
     }
 }
@@ -93,17 +84,10 @@ impl Run {
     }
 
     /// How it ended.
-    pub fn status(&self) -> Status {
-        let Some(end) = &self.end else { return Status::CutOff };
-        match end.status.as_deref() {
-            Some("converged") => Status::Converged,
-            Some("max_epochs") => Status::MaxEpochs,
-            Some("diverged") => Status::Diverged,
-            Some("stopped") => Status::Stopped,
-            Some("stalled") => Status::Stalled,
-            Some("missed") => Status::Missed,
-            _ => Status::Other,
-        }
+    pub fn ending(&self) -> Ending {
+        let Some(end) = &self.end else { return Ending::CutOff };
+        let status = end.status.clone().and_then(|word| serde_json::from_value(word.into()).ok());
+        status.map_or(Ending::Unknown, Ending::With)
     }
 
     /// Whether it went through many λ.

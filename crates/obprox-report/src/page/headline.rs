@@ -1,8 +1,9 @@
 //! The figures that are read first.
 
 use maud::{Markup, html};
+use obprox::Status;
 
-use crate::log::{Run, Status};
+use crate::log::{Ending, Run};
 use crate::report::{Entry, Problem};
 use crate::text::{digits, file_name, grouped, percent, plural, rough, seconds, significant, trimmed};
 
@@ -36,8 +37,8 @@ fn card(what: impl Into<String>, figure: Option<String>, with: impl Into<String>
 
 fn of_run(problem: &Problem, entry: &Entry) -> Vec<Option<Card>> {
     let (run, figures) = (&entry.run, entry.run.figures());
-    let proved = match run.status() {
-        Status::Converged => "the optimum is certified".to_owned(),
+    let proved = match run.ending() {
+        Ending::With(Status::Converged) => "the optimum is certified".to_owned(),
         status => format!("{}: the optimum is not certified", status.words()),
     };
     let gap = figures.relative_gap.map(rough);

@@ -1,7 +1,9 @@
 //! One row a run: what it reached, and what it proves.
 
 use super::{Cell, Table};
-use crate::log::{Run, Status};
+use obprox::Status;
+
+use crate::log::{Ending, Run};
 use crate::report::{Entry, Problem};
 use crate::text::{digits, rough, times};
 
@@ -78,10 +80,10 @@ fn row(problem: &Problem, entry: &Entry) -> Vec<Cell> {
 
 /// What must not be overlooked about a run.
 fn remark(run: &Run) -> &'static str {
-    match run.status() {
-        Status::Diverged => " (diverged)",
-        Status::CutOff => " (cut off)",
-        Status::Missed => " (missed)",
+    match run.ending() {
+        Ending::With(Status::Diverged) => " (diverged)",
+        Ending::CutOff => " (cut off)",
+        Ending::With(Status::Missed) => " (missed)",
         _ => "",
     }
 }
@@ -127,9 +129,9 @@ fn certificate(name: &str, run: &Run) -> Vec<Cell> {
 
 /// In two or three words.
 fn verdict(run: &Run) -> &'static str {
-    match run.status() {
-        Status::Converged if run.figures().gap.is_some() => "certified optimum",
-        Status::Converged => "optimum by KKT distance",
+    match run.ending() {
+        Ending::With(Status::Converged) if run.figures().gap.is_some() => "certified optimum",
+        Ending::With(Status::Converged) => "optimum by KKT distance",
         status => status.words(),
     }
 }
