@@ -8,8 +8,6 @@ mod problem;
 mod report;
 
 pub use checkpoint::CheckpointFlags;
-#[cfg(feature = "net")]
-pub use data::start_threads;
 pub use data::{DataFlags, in_pool};
 pub use lambda::{LambdaFlag, PathFlags};
 pub use method::{MethodFlags, no_words, np, parse_solver, schedule_words, solver_names, switch_words};

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::flags::{ImageFlags, PenaltyFlags, images};
 use super::show::{figures, layers};
 use crate::failure::Failure;
-use crate::flags::{not_negative, start_threads};
+use crate::flags::not_negative;
 use crate::show::{self, bold, pairs, percent};
 use crate::watch;
 
@@ -86,7 +86,7 @@ struct Layer {
 impl Eval {
     pub fn run(self) -> Result<(), Failure> {
         let given = self.images.preprocessing()?;
-        start_threads(self.threads)?;
+        crate::threads::start(self.threads)?;
         let (architecture, weights, training) = Model::read(&self.network)?.into_parts();
         // A network of obprox knows how its images were prepared.
         let preprocessing = training.preprocessing.unwrap_or(given);
