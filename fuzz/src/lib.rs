@@ -51,7 +51,7 @@ const MOST: usize = 32 << 20;
 pub type Make = fn() -> Reader;
 
 /// The readers by name, each to be made where it is wanted: some train a model first.
-pub const READERS: [(&str, Make); 24] = [
+pub const READERS: [(&str, Make); 25] = [
     ("libsvm", readers::text::libsvm),
     ("csv", readers::text::csv),
     ("compressed-text", readers::text::compressed),
@@ -65,6 +65,7 @@ pub const READERS: [(&str, Make); 24] = [
     ("checkpoint-prox-svrg", readers::checkpoint::prox_svrg),
     ("checkpoint-rda", readers::checkpoint::rda),
     ("checkpoint-auto-forged", readers::checkpoint::auto_forged),
+    ("checkpoint-auto-wide-forged", readers::checkpoint::auto_wide_forged),
     ("checkpoint-obproxsg-forged", readers::checkpoint::obproxsg_forged),
     ("checkpoint-prox-svrg-forged", readers::checkpoint::prox_svrg_forged),
     ("checkpoint-rda-forged", readers::checkpoint::rda_forged),

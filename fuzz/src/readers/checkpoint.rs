@@ -5,7 +5,7 @@ use std::path::Path;
 use obprox::loss::LossKind;
 use obprox::{Fit, Method, Problem, Run, Settings};
 
-use super::problem;
+use super::{problem, wide_problem};
 use crate::{Reader, Scratch};
 
 const EPOCHS: u64 = 2;
@@ -21,7 +21,7 @@ struct Layout {
 const OBPROXSG: Layout = Layout { words: 7, elements: &[4, 8, 8, 16, 16] };
 const PROX_SVRG: Layout = Layout { words: 7, elements: &[4, 8, 8, 24, 24] };
 const RDA: Layout = Layout { words: 7, elements: &[4, 8, 8, 8, 8] };
-const AUTO: Layout = Layout { words: 0, elements: &[8, 8, 8, 8, 8, 8, 8, 4, 8, 4, 8, 4] };
+const AUTO: Layout = Layout { words: 0, elements: &[8, 8, 8, 8, 8, 4, 8, 8, 8, 4, 8, 4] };
 
 fn run(problem: &Problem, method: Method, directory: &Path, resume: bool) -> obprox::Result<Fit> {
     let settings = Settings { epochs: EPOCHS, tolerance: 0.0, ..Settings::with_method(method) };
@@ -52,8 +52,8 @@ fn whole(name: &'static str, method: Method) -> Reader {
     })
 }
 
-fn forged(name: &'static str, method: Method, layout: Layout) -> Reader {
-    let (problem, scratch) = (problem(LossKind::Logistic, 2), Scratch::new("checkpoint.obprox"));
+fn forged(name: &'static str, problem: Problem, method: Method, layout: Layout) -> Reader {
+    let scratch = Scratch::new("checkpoint.obprox");
     let seeds = seeds(&problem, method, &scratch);
     for seed in &seeds {
         assert_eq!(
@@ -148,17 +148,21 @@ pub fn rda() -> Reader {
 }
 
 pub fn auto_forged() -> Reader {
-    forged("checkpoint-auto-forged", Method::Auto, AUTO)
+    forged("checkpoint-auto-forged", problem(LossKind::Logistic, 2), Method::Auto, AUTO)
+}
+
+pub fn auto_wide_forged() -> Reader {
+    forged("checkpoint-auto-wide-forged", wide_problem(), Method::Auto, AUTO)
 }
 
 pub fn obproxsg_forged() -> Reader {
-    forged("checkpoint-obproxsg-forged", Method::ObproxSg, OBPROXSG)
+    forged("checkpoint-obproxsg-forged", problem(LossKind::Logistic, 2), Method::ObproxSg, OBPROXSG)
 }
 
 pub fn prox_svrg_forged() -> Reader {
-    forged("checkpoint-prox-svrg-forged", Method::ProxSvrg, PROX_SVRG)
+    forged("checkpoint-prox-svrg-forged", problem(LossKind::Logistic, 2), Method::ProxSvrg, PROX_SVRG)
 }
 
 pub fn rda_forged() -> Reader {
-    forged("checkpoint-rda-forged", Method::Rda, RDA)
+    forged("checkpoint-rda-forged", problem(LossKind::Logistic, 2), Method::Rda, RDA)
 }

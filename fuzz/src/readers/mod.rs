@@ -16,7 +16,16 @@ use obprox::{Lambda, Problem, Terms};
 /// A small problem of so many classes.
 fn problem(loss: LossKind, classes: usize) -> Problem {
     let task = if classes == 2 { Task::Classification } else { Task::Classes(classes) };
-    let synth = Synth { rows: 40, cols: 12, per_row: 5.0, support: 4, task, ..Synth::default() };
+    planted(Synth { rows: 40, cols: 12, per_row: 5.0, support: 4, task, ..Synth::default() }, loss, classes)
+}
+
+/// A problem of more features than are taken in at a look.
+fn wide_problem() -> Problem {
+    let synth = Synth { rows: 60, cols: 600, per_row: 9.0, support: 20, ..Synth::default() };
+    planted(synth, LossKind::Logistic, 2)
+}
+
+fn planted(synth: Synth, loss: LossKind, classes: usize) -> Problem {
     let data = synth.generate().expect("the sizes are sound");
     let terms = Terms { lambda: Lambda::OfMax(0.1), ..Terms::default() };
     Problem::new(data.dataset, loss.build(classes), &terms).expect("the problem is sound")

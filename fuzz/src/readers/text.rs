@@ -8,6 +8,9 @@ use super::assert_sound;
 use crate::mutate::Draw;
 use crate::{Reader, Scratch};
 
+/// More than any of the files has; the usual blocks would take most of the time.
+const WHOLE: usize = 1 << 16;
+
 fn shown(outcome: &obprox::Result<Dataset>) -> String {
     match outcome {
         Err(error) => error.to_string(),
@@ -26,7 +29,7 @@ fn shown(outcome: &obprox::Result<Dataset>) -> String {
 fn text(name: &'static str, format: Format, seeds: &[&str]) -> Reader {
     let seeds = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
     Reader::new(name, seeds, move |bytes| {
-        let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+        let options = ReadOptions { format: Some(format), block: WHOLE, ..ReadOptions::default() };
         let whole = read_from("file", Cursor::new(bytes.to_vec()), &options);
         if let Ok(dataset) = &whole {
             assert_sound(dataset);
@@ -71,7 +74,8 @@ fn packed(plain: &str) -> std::io::Result<Vec<Vec<u8>>> {
 pub fn compressed() -> Reader {
     let seeds = packed(&"+1 1:0.5 3:2\n-1 2:1e-3\n".repeat(40)).expect("memory does not fail");
     Reader::new("compressed-text", seeds, |bytes| {
-        let outcome = read_from("file", Cursor::new(bytes.to_vec()), &ReadOptions::default());
+        let options = ReadOptions { block: WHOLE, ..ReadOptions::default() };
+        let outcome = read_from("file", Cursor::new(bytes.to_vec()), &options);
         if let Ok(dataset) = &outcome {
             assert_sound(dataset);
         }

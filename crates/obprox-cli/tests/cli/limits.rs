@@ -212,6 +212,7 @@ fn a_clock_that_jumps_changes_times_alone() {
         shop.ok(&format!("{line} {out}"));
         let whole = std::fs::read(shop.path(out)).unwrap();
         std::fs::remove_file(shop.path(out)).unwrap();
+        let _ = std::fs::remove_dir_all(shop.path("state"));
         let output = shell(&shop, &format!("LD_PRELOAD=$PWD/clock.so obprox {line} {out}"));
         assert!(output.status.success() && output.stderr.is_empty(), "{line}: {}", stderr(&output));
         assert_eq!(std::fs::read(shop.path(out)).unwrap(), whole, "{line}");
