@@ -13,6 +13,7 @@ _Floats = NDArray[np.float64]
 _Figures = dict[str, Any]
 _OnEpoch = Optional[Callable[[_Figures], Any]]
 _Path = Union[str, PathLike[str]]
+_Checkpoint = Optional[tuple[_Path, bool]]
 
 @final
 class Matrix:
@@ -158,10 +159,17 @@ def fit(
     *,
     start: Optional[tuple[_Floats, _Floats]] = None,
     on_epoch: _OnEpoch = None,
+    checkpoint: _Checkpoint = None,
     threads: int = 0,
 ) -> Fit: ...
 def fit_at_most(
-    problem: Problem, settings: Settings, most: int, *, on_epoch: _OnEpoch = None, threads: int = 0
+    problem: Problem,
+    settings: Settings,
+    most: int,
+    *,
+    on_epoch: _OnEpoch = None,
+    checkpoint: _Checkpoint = None,
+    threads: int = 0,
 ) -> Fit: ...
 def path(
     problem: Problem,
@@ -170,6 +178,7 @@ def path(
     l1_ratio: float,
     *,
     on_epoch: _OnEpoch = None,
+    checkpoint: _Checkpoint = None,
     threads: int = 0,
 ) -> Steps: ...
 def cross_validate(
@@ -184,6 +193,7 @@ def cross_validate(
     keep_models: bool = False,
     seed: int = 0,
     on_progress: Optional[Callable[[int, int], Any]] = None,
+    checkpoint: _Checkpoint = None,
     threads: int = 0,
 ) -> Scores: ...
 def choose(table: _Floats) -> tuple[int, int]: ...

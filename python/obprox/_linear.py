@@ -20,7 +20,7 @@ from ._compat import (
     validate_data,
 )
 from ._inputs import DTYPES, checked, rows, vector
-from ._parameters import number, settings, threads, weights_of_classes
+from ._parameters import checkpoint, number, settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 
@@ -109,17 +109,27 @@ class Linear(BaseEstimator):
             raise
         return self
 
+    #: The directory of the fit within that of the checkpoint.
+    _fit_part: tuple[str, ...] = ()
+
     def _run(self, problems):
         """Solves the problems one after the other: the fits, and the settings they were made with."""
         chosen = settings(self)
         penalised = [self._penalised(problem) for problem in problems]
         starts = self._starts([problem.outputs for problem in problems])
         with Watch(self, chosen.max_iter) as watch:
-            call = {"on_epoch": watch.on_epoch, "threads": threads(self.n_jobs)}
             most = getattr(self, "max_features", None)
-            if most is not None:
-                return [_core.fit_at_most(problem, chosen, int(most), **call) for problem in penalised], chosen
-            return [_core.fit(p, chosen, start=s, **call) for p, s in zip(penalised, starts)], chosen
+            fits = []
+            for at, (problem, start) in enumerate(zip(penalised, starts)):
+                # Several targets, or classes one by one, have a directory each.
+                part = (*self._fit_part, str(at)) if len(problems) > 1 else self._fit_part
+                kept = checkpoint(self, *part)
+                call = {"on_epoch": watch.on_epoch, "checkpoint": kept, "threads": threads(self.n_jobs)}
+                if most is not None:
+                    fits.append(_core.fit_at_most(problem, chosen, int(most), **call))
+                else:
+                    fits.append(_core.fit(problem, chosen, start=start, **call))
+            return fits, chosen
 
     def _starts(self, outputs):
         """Where each of the problems starts: for a warm start at the solution before, if it has the same shape."""

@@ -30,6 +30,8 @@ SOLVER = {
     "n_jobs": None,
     "verbose": 0,
     "callback": None,
+    "checkpoint": None,
+    "resume": False,
 }
 
 SOLVER_DOC = """\
@@ -70,7 +72,13 @@ verbose : int, default=0
     1 shows a progress bar, in a terminal or a notebook.
 callback : callable, default=None
     Is called after each epoch with a dict of its figures (``epoch``, ``F``, ``gap``, ``nnz``, ...) and stops the
-    run by returning something true."""
+    run by returning something true.
+checkpoint : str or path-like, default=None
+    A directory that keeps the state of the run after every epoch. It belongs to one fit at a time, so searches that
+    fit copies side by side cannot share one.
+resume : bool, default=False
+    Go on from what ``checkpoint`` holds, of the same data and settings, to the same bits as a run that was never
+    broken off; where it holds nothing, start. Without it what is there is replaced."""
 
 #: scikit-learn's solvers of the same problem: whoever names one wants the optimum.
 SKLEARN_SOLVERS = {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}
@@ -131,6 +139,18 @@ def settings(estimator):
         average=estimator.average,
         seed=seed(estimator.random_state),
     )
+
+
+def checkpoint(estimator, *parts):
+    """The directory that keeps a piece of work, and whether to go on from it; None where nothing is to be kept."""
+    if estimator.checkpoint is None:
+        if estimator.resume:
+            raise ParameterError("resume: there is nothing to go on from without checkpoint, the directory of it")
+        return None
+    try:
+        return os.path.join(os.fsdecode(estimator.checkpoint), *parts), bool(estimator.resume)
+    except TypeError:
+        raise ParameterError(f"checkpoint: {estimator.checkpoint!r} is not the path of a directory") from None
 
 
 def number(name, value):

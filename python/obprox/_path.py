@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _core
-from ._parameters import SOLVER, number, settings, threads
+from ._parameters import SOLVER, checkpoint, number, settings, threads
 from ._progress import Progress
 from ._results import columns, table
 from .exceptions import ParameterError
@@ -173,7 +173,13 @@ def path(
     heard = _Heard(bar, model.callback, len(grid))
     try:
         steps = _core.path(
-            problem, settings(model), grid, ratio, on_epoch=heard.on_epoch, threads=threads(model.n_jobs)
+            problem,
+            settings(model),
+            grid,
+            ratio,
+            on_epoch=heard.on_epoch,
+            checkpoint=checkpoint(model),
+            threads=threads(model.n_jobs),
         )
     finally:
         if bar is not None:

@@ -11,7 +11,7 @@ from . import _core
 from ._compat import HAS_SKLEARN, ConvergenceWarning
 from ._inputs import vector
 from ._linear import Linear
-from ._parameters import parameters, seed, settings, threads
+from ._parameters import checkpoint, parameters, seed, settings, threads
 from ._progress import Progress
 from .linear_model import ElasticNet, LogisticRegression, SparseClassifier, SparseRegressor
 
@@ -32,6 +32,7 @@ class CrossValidated(Linear):
     """Tries every penalty on every fold, takes the one that predicts best, and fits all rows with it."""
 
     _over_total = False
+    _fit_part = ("all-rows",)
     _takes_many = False
 
     # ---- what the estimators differ in ---------------------------------------------------------------------------
@@ -112,9 +113,9 @@ class CrossValidated(Linear):
         done, total = 0, sum(len(grid) for grid in grids) * count * len(problems)
         tables, unconverged = [], 0
         try:
-            for ratio, grid in zip(ratios, grids):
+            for at, (ratio, grid) in enumerate(zip(ratios, grids)):
                 parts = []
-                for problem in problems:
+                for number, problem in enumerate(problems):
                     tell = None if bar is None else lambda now, _, before=done: bar.count(before + now, total)
                     scores = _core.cross_validate(
                         problem,
@@ -127,6 +128,7 @@ class CrossValidated(Linear):
                         keep_models=not built_in,
                         seed=seed(self.random_state),
                         on_progress=tell,
+                        checkpoint=checkpoint(self, f"folds-{at}-{number}"),
                         threads=threads(self.n_jobs),
                     )
                     parts.append(scores)

@@ -1,4 +1,5 @@
 # Written by python/stubs from the signatures; do not edit.
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
@@ -35,6 +36,8 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     C_: np.ndarray
     Cs_: np.ndarray
     l1_ratio_: Any
@@ -68,6 +71,8 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
 
 class ElasticNetCV(CrossValidated, ElasticNet):
@@ -94,6 +99,8 @@ class ElasticNetCV(CrossValidated, ElasticNet):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     alpha_: float
     l1_ratio_: float
     alphas_: np.ndarray
@@ -124,6 +131,8 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
 
 class LassoCV(ElasticNetCV):
@@ -149,6 +158,8 @@ class LassoCV(ElasticNetCV):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     def __init__(
         self,
         *,
@@ -174,6 +185,8 @@ class LassoCV(ElasticNetCV):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
 
 class SparseClassifierCV(CrossValidated, SparseClassifier):
@@ -204,6 +217,8 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     alpha_: float
     l1_ratio_: float
     alphas_: np.ndarray
@@ -238,6 +253,8 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
 
 class SparseRegressorCV(CrossValidated, SparseRegressor):
@@ -268,6 +285,8 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     alpha_: float
     l1_ratio_: float
     alphas_: np.ndarray
@@ -302,4 +321,6 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...

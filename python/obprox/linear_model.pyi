@@ -1,4 +1,5 @@
 # Written by python/stubs from the signatures; do not edit.
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
@@ -29,6 +30,8 @@ class LogisticRegression(Classifier):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     def __init__(
         self,
         penalty: Optional[str] = 'auto',
@@ -54,6 +57,8 @@ class LogisticRegression(Classifier):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
     def predict_proba(self, X: Any) -> np.ndarray: ...
     def predict_log_proba(self, X: Any) -> np.ndarray: ...
@@ -79,6 +84,8 @@ class ElasticNet(Regressor):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     def __init__(
         self,
         alpha: float = 1.0,
@@ -102,6 +109,8 @@ class ElasticNet(Regressor):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
     @property
     def dual_gap_(self) -> float: ...
@@ -126,6 +135,8 @@ class Lasso(ElasticNet):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     def __init__(
         self,
         alpha: float = 1.0,
@@ -148,6 +159,8 @@ class Lasso(ElasticNet):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
 
 class SparseClassifier(Classifier):
@@ -175,6 +188,8 @@ class SparseClassifier(Classifier):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     def __init__(
         self,
         loss: str = 'logistic',
@@ -202,6 +217,8 @@ class SparseClassifier(Classifier):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...
     def predict_proba(self, X: Any) -> np.ndarray: ...
     def predict_log_proba(self, X: Any) -> np.ndarray: ...
@@ -231,6 +248,8 @@ class SparseRegressor(Regressor):
     n_jobs: Any
     verbose: Any
     callback: Any
+    checkpoint: Any
+    resume: Any
     def __init__(
         self,
         loss: str = 'squared',
@@ -258,4 +277,6 @@ class SparseRegressor(Regressor):
         n_jobs: Optional[int] = None,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
     ) -> None: ...

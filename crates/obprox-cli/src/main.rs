@@ -21,6 +21,7 @@ mod path;
 mod predict;
 mod report;
 mod show;
+mod threads;
 mod watch;
 
 use std::process::ExitCode;
@@ -74,6 +75,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    watch::interrupt::outlive_limits();
     let outcome = Cli::try_parse().map_err(failure::usage).and_then(|cli| match cli.command {
         Command::Fit(fit) => fit.run(),
         Command::Predict(predict) => predict.run(),

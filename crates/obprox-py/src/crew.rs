@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(400);
 
 fn pool(threads: usize) -> PyResult<ThreadPool> {
     let built = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("obprox-{at}")).build();
-    built.map_err(|error| PyRuntimeError::new_err(format!("cannot start {threads} threads: {error}")))
+    let count = if threads == 0 { "a thread for each core".to_owned() } else { format!("{threads} threads") };
+    built.map_err(|error| PyRuntimeError::new_err(format!("the system does not give {count}: {error}: lower n_jobs")))
 }
 
 /// Does a short piece of work on so many threads (0: as many as there are cores), the interpreter's lock given back.

@@ -1,5 +1,6 @@
 //! Folds: every α on every split of the rows.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -78,7 +79,7 @@ pub enum Folds<'py> {
 #[pyfunction]
 #[pyo3(signature = (
     problem, settings, alphas, l1_ratio, folds, *, score_weights=None, over_total=false, keep_models=false, seed=0,
-    on_progress=None, threads=0
+    on_progress=None, checkpoint=None, threads=0
 ))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn cross_validate(
@@ -93,6 +94,7 @@ pub fn cross_validate(
     keep_models: bool,
     seed: u64,
     on_progress: Option<Bound<'_, PyAny>>,
+    checkpoint: Option<(PathBuf, bool)>,
     threads: usize,
 ) -> PyResult<Scores> {
     let pairs = alphas.into_iter().map(|alpha| penalties(alpha, l1_ratio)).collect::<PyResult<Vec<_>>>()?;
@@ -136,6 +138,9 @@ pub fn cross_validate(
         }
         if over_total {
             cv = cv.over_total();
+        }
+        if let Some((directory, resume)) = checkpoint {
+            cv = cv.checkpoint(directory, resume);
         }
         let validated = cv.run()?;
         Ok(Scores { validated, models: models.into_inner().expect("nothing panics while it is held") })

@@ -1,8 +1,10 @@
 //! One run, and what it leaves.
 
+use std::path::PathBuf;
+
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
-use obprox::path::at_most;
+use obprox::path::{at_most, at_most_kept};
 use obprox::{Certificate, Control, EpochRecord, Fit as Inner, Point, Run};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -71,15 +73,16 @@ impl Fit {
 }
 
 /// Solves a problem. `start` is x, a row for each output, and b; `on_epoch` hears of each epoch and stops the run by
-/// returning something true.
+/// returning something true. `checkpoint` is the directory of its state, and whether to go on from what is there.
 #[pyfunction]
-#[pyo3(signature = (problem, settings, *, start=None, on_epoch=None, threads=0))]
+#[pyo3(signature = (problem, settings, *, start=None, on_epoch=None, checkpoint=None, threads=0))]
 pub fn fit(
     py: Python<'_>,
     problem: &Problem,
     settings: &Settings,
     start: Option<(PyReadonlyArray2<'_, f64>, PyReadonlyArray1<'_, f64>)>,
     on_epoch: Option<Bound<'_, PyAny>>,
+    checkpoint: Option<(PathBuf, bool)>,
     threads: usize,
 ) -> PyResult<Fit> {
     let (problem, settings) = (problem.inner.clone(), settings.inner.clone());
@@ -92,24 +95,32 @@ pub fn fit(
         if let Some(start) = &start {
             run = run.start(start);
         }
+        if let Some((directory, resume)) = checkpoint {
+            run = run.checkpoint(directory, resume);
+        }
         Ok(Fit::new(run.fit()?, &problem))
     })
 }
 
 /// Searches the λ that leaves at most so many features; λ₂ stays as it is.
 #[pyfunction]
-#[pyo3(signature = (problem, settings, most, *, on_epoch=None, threads=0))]
+#[pyo3(signature = (problem, settings, most, *, on_epoch=None, checkpoint=None, threads=0))]
 pub fn fit_at_most(
     py: Python<'_>,
     problem: &Problem,
     settings: &Settings,
     most: usize,
     on_epoch: Option<Bound<'_, PyAny>>,
+    checkpoint: Option<(PathBuf, bool)>,
     threads: usize,
 ) -> PyResult<Fit> {
     let (problem, settings) = (problem.inner.clone(), settings.inner.clone());
     supervise(py, threads, &mut Callback(on_epoch), move |line| {
-        Ok(Fit::new(at_most(&problem, most, &settings, Some(line))?.fit, &problem))
+        let found = match &checkpoint {
+            Some((directory, resume)) => at_most_kept(&problem, most, &settings, Some(line), (directory, *resume))?,
+            None => at_most(&problem, most, &settings, Some(line))?,
+        };
+        Ok(Fit::new(found.fit, &problem))
     })
 }
 

@@ -1,5 +1,7 @@
 //! Many α, each solved from the one before.
 
+use std::path::PathBuf;
+
 use numpy::ndarray::{Array2, Array3};
 use numpy::{IntoPyArray, PyArray2, PyArray3};
 use obprox::Model;
@@ -81,7 +83,8 @@ pub fn dense(model: &Model) -> Array2<f64> {
 
 /// Solves at every α in turn.
 #[pyfunction]
-#[pyo3(signature = (problem, settings, alphas, l1_ratio, *, on_epoch=None, threads=0))]
+#[pyo3(signature = (problem, settings, alphas, l1_ratio, *, on_epoch=None, checkpoint=None, threads=0))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn path(
     py: Python<'_>,
     problem: &Problem,
@@ -89,12 +92,17 @@ pub fn path(
     alphas: Vec<f64>,
     l1_ratio: f64,
     on_epoch: Option<Bound<'_, PyAny>>,
+    checkpoint: Option<(PathBuf, bool)>,
     threads: usize,
 ) -> PyResult<Steps> {
     let pairs = alphas.into_iter().map(|alpha| penalties(alpha, l1_ratio)).collect::<PyResult<Vec<_>>>()?;
     let (problem, settings) = (problem.inner.clone(), settings.inner.clone());
     supervise(py, threads, &mut Callback(on_epoch), move |line| {
-        let steps = Path::new(&problem).settings(settings).lambdas(Lambdas::Pairs(pairs)).observe(line).run()?;
+        let mut path = Path::new(&problem).settings(settings).lambdas(Lambdas::Pairs(pairs)).observe(line);
+        if let Some((directory, resume)) = checkpoint {
+            path = path.checkpoint(directory, resume);
+        }
+        let steps = path.run()?;
         let (n_features, outputs) = (problem.n_features(), problem.outputs());
         Ok(Steps { steps: steps.steps, n_features, outputs, stopped: steps.stopped })
     })

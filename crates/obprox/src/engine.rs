@@ -48,8 +48,8 @@ pub(crate) trait Stepper {
     fn place(&mut self, point: &Point, now: &Clock);
     /// Writes the whole state, lazy coordinates as they are.
     fn save(&self, out: &mut dyn Write) -> io::Result<()>;
-    /// Reads it back.
-    fn load(&mut self, input: &mut dyn Read) -> io::Result<()>;
+    /// Reads it back, as of now.
+    fn load(&mut self, input: &mut dyn Read, now: &Clock) -> io::Result<()>;
 }
 
 /// The engine of a rule for a problem.
@@ -434,11 +434,18 @@ impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
         write_array(out, &self.intercept)
     }
 
-    fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+    fn load(&mut self, input: &mut dyn Read, now: &Clock) -> io::Result<()> {
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let kept: Vec<u32> = read_array(input, self.matrix.n_cols())?;
         let [compacted, walked, live] = read_array(input, 3)?[..] else { return Err(corrupt("counters")) };
-        self.anchor = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
+        let rows = self.problem.n_rows() * self.problem.outputs();
+        self.anchor = read_array(input, rows)?;
+        // Without an anchor an epoch can be begun, but not gone on with.
+        let is_whole =
+            self.anchor.len() == rows || (self.anchor.is_empty() && (!R::ANCHORED || now.steps_in_epoch == 0));
+        if !(is_whole && self.anchor.iter().all(|slope| slope.is_finite())) {
+            return Err(corrupt("an anchor"));
+        }
         if compacted == 1 {
             if kept.windows(2).any(|pair| pair[0] >= pair[1])
                 || kept.last().is_some_and(|&last| last as usize >= self.matrix.n_cols())
@@ -452,6 +459,10 @@ impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
         }
         (self.walked, self.live) = (walked, live);
         read_exactly(input, &mut self.coords)?;
-        read_exactly(input, &mut self.intercept)
+        read_exactly(input, &mut self.intercept)?;
+        match self.coords.iter().chain(&self.intercept).all(|coord| self.rule.is_sound(coord, now)) {
+            true => Ok(()),
+            false => Err(corrupt("coordinates")),
+        }
     }
 }

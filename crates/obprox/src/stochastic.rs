@@ -155,8 +155,16 @@ impl Solver for Stochastic<'_> {
             elapsed: f64::from_bits(elapsed),
             tick: f64::from_bits(tick),
         };
+        // A run takes as many steps in each of its epochs, and its clock never runs back.
+        let batches = self.sampler.batches() as u64;
+        let counted = epoch.checked_mul(batches).and_then(|before| before.checked_add(steps_in_epoch));
+        let Clock { step_size, elapsed, tick, .. } = self.clock;
+        let times = [step_size, elapsed, tick].iter().all(|time| time.is_finite() && *time >= 0.0);
+        if counted != Some(steps) || steps_in_epoch > batches || !times {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a clock that is none"));
+        }
         self.epoch = epoch;
         self.phase = if phase == 1 { Phase::Orthant } else { Phase::Prox };
-        self.engine.load(input)
+        self.engine.load(input, &self.clock)
     }
 }

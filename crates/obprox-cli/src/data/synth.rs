@@ -10,6 +10,7 @@ use super::write_data;
 use crate::destination::{Destination, check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{count, not_negative, positive, whole};
+use crate::threads;
 use crate::watch;
 
 /// Generate a planted sparse problem: a few true weights, and labels made from them
@@ -109,6 +110,7 @@ impl Planted {
         if let Some(path) = &self.truth {
             check_file("--truth", path)?;
         }
+        threads::start(None)?;
         let recipe = Synth {
             rows: self.rows,
             cols: self.cols,

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use obprox::data::{Format, Label, ReadOptions};
 
 use crate::failure::Failure;
+use crate::threads;
 
 /// The flags of every subcommand that reads data.
 #[derive(Args, Debug)]
@@ -78,17 +79,8 @@ impl DataFlags {
 
     /// Sizes the pool of threads; the count it has.
     pub fn start_threads(&self) -> Result<usize, Failure> {
-        start_threads(self.threads)
+        threads::start(self.threads)
     }
-}
-
-/// Sizes the pool of threads; the count it has.
-pub fn start_threads(threads: Option<u16>) -> Result<usize, Failure> {
-    if let Some(threads) = threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
-        pool.map_err(|error| Failure::other(format!("--threads {threads}: {error}")))?;
-    }
-    Ok(rayon::current_num_threads())
 }
 
 /// Does some work on a thread of the pool. From any other thread each parallel pass would have to wake one of them and

@@ -11,8 +11,6 @@ mod switch;
 use std::time::Duration;
 
 pub use checkpoint::CheckpointFlags;
-#[cfg(feature = "net")]
-pub use data::start_threads;
 pub use data::{DataFlags, in_pool};
 pub use lambda::{LambdaFlag, PathFlags};
 #[cfg(feature = "net")]

@@ -10,7 +10,7 @@ use obprox_infer::{Architecture, Kind, Model, Pattern, Sizes};
 
 use super::compress::weights_of;
 use crate::failure::Failure;
-use crate::flags::{self, start_threads};
+use crate::flags;
 use crate::show::{self, bold, bytes, grid, percent, plural, seconds, tight};
 
 /// Measure sparse against dense execution
@@ -79,7 +79,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 impl Bench {
     pub fn run(self) -> Result<(), Failure> {
-        let threads = start_threads(self.threads)?;
+        let threads = crate::threads::start(self.threads)?;
         let models = self.models()?;
         let architecture = models[0].architecture();
         if self.sizes {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::flags::{ImageFlags, PenaltyFlags, images};
 use super::show::{figures, layers};
 use crate::failure::Failure;
-use crate::flags::{count, not_negative, start_threads};
+use crate::flags::{count, not_negative};
 use crate::show::{self, bold, pairs, percent};
 use crate::watch;
 
@@ -90,7 +90,7 @@ struct Layer {
 
 impl Eval {
     pub fn run(self) -> Result<(), Failure> {
-        start_threads(self.threads)?;
+        crate::threads::start(self.threads)?;
         let (architecture, weights, training) = Model::read(&self.net)?.into_parts();
         let preprocessing = self.images.of_file(&self.net, training.preprocessing, architecture.channels())?;
         let data = images(&self.data, self.test.as_ref(), &preprocessing, self.limit, self.json)?;

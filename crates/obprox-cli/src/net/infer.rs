@@ -13,7 +13,6 @@ use obprox_infer::{Model, Training};
 
 use crate::destination::{Destination, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::start_threads;
 use crate::show::{self, percent, plural, seconds};
 
 /// Predict the classes of images
@@ -79,7 +78,7 @@ impl Infer {
                 check_distinct(&[(name, Some(input)), ("--out", Some(path))])?;
             }
         }
-        start_threads(self.threads)?;
+        crate::threads::start(self.threads)?;
         let model = Model::read(&self.net)?;
         let name = self.net.display().to_string();
         let Training { preprocessing, labels } = model.training().clone();

@@ -16,7 +16,7 @@ use super::progress::Bar;
 use super::show::{self as page, Outcome};
 use crate::destination::{check_directory, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{ReportFlags, count, positive, start_threads};
+use crate::flags::{ReportFlags, count, positive};
 use crate::losses::Losses;
 use crate::show;
 use crate::watch::interrupt;
@@ -106,7 +106,7 @@ impl Train {
         let settings = self.method.settings(self.penalty.penalty())?;
         let preprocessing = self.images.for_training(if self.channels == "1" { 1 } else { 3 })?;
         self.check_paths()?;
-        let threads = start_threads(self.threads)?;
+        let threads = crate::threads::start(self.threads)?;
         interrupt::listen()?;
         for flag in self.method.unused() {
             show::note(&format!("{flag} has no effect on the solver {}", settings.method.name()), self.quiet);

@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use obprox::{Control, EpochRecord, Observer, Progress, Start};
+#[cfg(unix)]
+use signal_hook::consts::SIGXFSZ;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -19,6 +21,14 @@ const TERMINATED: i32 = 143;
 static AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 /// The status of the last signal; 0 before any.
 static HEARD: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// A file that would grow beyond what the user may write is an error of that file, as a full disk is; left to itself the
+/// system ends the process.
+pub fn outlive_limits() {
+    // Where it cannot be had, that is what happens.
+    #[cfg(unix)]
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
 
 /// Starts listening.
 pub fn listen() -> Result<(), Failure> {

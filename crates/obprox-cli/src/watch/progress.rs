@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use obprox::{Control, EpochRecord, Fit, Observer, Progress, Stage, Start};
 
 use crate::show::{percent, significant};
+use crate::threads;
 
 /// Whether there is a terminal that wants to be drawn on.
 pub fn visible(quiet: bool) -> bool {
@@ -19,7 +20,8 @@ pub struct Waiting(Option<ProgressBar>);
 
 /// A spinner for work whose length is not known.
 pub fn waiting(what: String, quiet: bool) -> Waiting {
-    Waiting(visible(quiet).then(|| {
+    // It turns by a thread of its own.
+    Waiting((visible(quiet) && threads::are_to_be_had()).then(|| {
         let spinner = ProgressBar::new_spinner().with_message(what);
         spinner.enable_steady_tick(Duration::from_millis(100));
         spinner

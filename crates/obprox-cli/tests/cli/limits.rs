@@ -126,6 +126,8 @@ fn odd_surroundings_change_nothing() {
     let shop = Workshop::with_data();
     shop.ok("fit train.svm --out whole.json --quiet --threads 2");
     for surroundings in [
+        "obprox fit train.svm --out model.json <&- >&- 2>&-",
+        "HOME=/proc obprox fit train.svm --out model.json",
         "TMPDIR=/nowhere obprox fit train.svm --out model.json --report page.html",
         "LC_ALL=de_DE.UTF-8 LC_NUMERIC=de_DE.UTF-8 obprox fit train.svm --out model.json",
         "HOME=/nowhere obprox fit train.svm --out model.json --threads 24",
@@ -138,8 +140,84 @@ fn odd_surroundings_change_nothing() {
         assert_eq!(shop.read("model.json"), shop.read("whole.json"), "{surroundings}");
         std::fs::remove_file(shop.path("model.json")).unwrap();
     }
-    let refused = shell(&shop, "ulimit -u 1; exec obprox fit train.svm --threads 8 --out model.json");
-    assert!(matches!(refused.status.code(), Some(0 | 1)), "{}", stderr(&refused));
+}
+
+/// Memory for the stacks of 600 threads is more than there is, so they cannot be had; nor, for root too, by `ulimit -u`.
+#[test]
+fn threads_that_cannot_be_had_are_refused_or_done_without() {
+    let shop = Workshop::with_data();
+    shop.ok("fit train.svm --out whole.json --quiet --threads 2");
+    let refused = shell(&shop, "ulimit -v 600000; obprox fit train.svm --threads 600 --out model.json");
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--threads 600: the system does not give as many"), "{}", stderr(&refused));
+    assert!(stderr(&refused).lines().count() == 1 && !shop.exists("model.json"), "{}", stderr(&refused));
+    for line in [
+        "fit train.svm --out model.json --quiet",
+        "fit - --out model.json --quiet < train.svm",
+        "fit train.svm --out model.json --quiet --threads 1",
+    ] {
+        let output = shell(&shop, &format!("ulimit -v 600000; RAYON_NUM_THREADS=600 obprox {line}"));
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        assert_eq!(shop.read("model.json"), shop.read("whole.json"), "{line}");
+        std::fs::remove_file(shop.path("model.json")).unwrap();
+    }
+    for line in ["data inspect train.svm", "data synth planted.svm --rows 50 --cols 9", "cv train.svm --lambdas 3"] {
+        let output = shell(&shop, &format!("ulimit -v 600000; RAYON_NUM_THREADS=600 obprox {line}"));
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_of_the_file() {
+    let shop = Workshop::with_data();
+    shop.write("data.obx", "what was there");
+    let before = shop.listing();
+    let refused = shell(&shop, "ulimit -f 1; obprox data convert train.svm data.obx");
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("data.obx: cannot write: ") && stderr(&refused).lines().count() == 1);
+    assert_eq!((shop.read("data.obx").as_str(), shop.listing()), ("what was there", before));
+}
+
+/// A clock that goes to and fro by years at every look, for the system's time and for that since the start alike.
+#[cfg(target_os = "linux")]
+const CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    static unsigned looks;
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(id, now);
+    unsigned draw = __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED) * 2654435761u;
+    now->tv_sec += (long)(draw >> 4) - (1l << 27);
+    if (now->tv_sec < 0) now->tv_sec = 0;
+    return failed;
+}
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_clock_that_jumps_changes_times_alone() {
+    let shop = Workshop::with_data();
+    shop.write("clock.c", CLOCK);
+    let built = shell(&shop, "cc -shared -fPIC -o clock.so clock.c -ldl");
+    assert!(built.status.success(), "{}", stderr(&built));
+    for (line, out) in [
+        ("fit train.svm --solver rda --epochs 6 --checkpoint state --log run.jsonl --out", "model.json"),
+        ("fit train.svm --report page.html --out", "model.json"),
+        ("cv train.svm --lambdas 5 --folds 3 --out", "model.json"),
+        ("data convert train.svm", "data.obx"),
+    ] {
+        shop.ok(&format!("{line} {out}"));
+        let whole = std::fs::read(shop.path(out)).unwrap();
+        std::fs::remove_file(shop.path(out)).unwrap();
+        let _ = std::fs::remove_dir_all(shop.path("state"));
+        let output = shell(&shop, &format!("LD_PRELOAD=$PWD/clock.so obprox {line} {out}"));
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {}", stderr(&output));
+        assert_eq!(std::fs::read(shop.path(out)).unwrap(), whole, "{line}");
+    }
+    shop.ok("report run.jsonl --out report.html");
 }
 
 #[test]

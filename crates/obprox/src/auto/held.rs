@@ -103,7 +103,10 @@ pub(super) fn load(width: usize, outputs: usize, input: &mut dyn Read) -> io::Re
     let hessian: Huge<f64> = read_array(input, size * size)?.into();
     let factored: Vec<u32> = read_array(input, size)?;
     let is_face = factored.is_sorted_by(|a, b| a < b) && factored.last().is_none_or(|&at| (at as usize) < order.len());
-    if hessian.len() != order.len() * order.len() || order.iter().any(|&at| at as usize >= size) || !is_face {
+    let mut places = order.clone();
+    places.sort_unstable();
+    let are_places = places.is_sorted_by(|a, b| a < b) && places.last().is_none_or(|&at| (at as usize) < size);
+    if hessian.len() != order.len() * order.len() || !are_places || !is_face {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set"));
     }
     let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();

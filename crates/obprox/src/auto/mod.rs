@@ -445,6 +445,11 @@ impl Solver for Auto<'_> {
         let (mut reals, mut counts) = ([0.0; 5], [0u64; 4]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
+        let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+        // No run comes to a number of rounds or steps that could not be counted on from.
+        if counts.iter().any(|&count| count > u64::from(u32::MAX / 2)) {
+            return Err(corrupt("counts that are none"));
+        }
         [self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt] = reals;
         [self.rounds, self.steps] = [counts[0], counts[1]];
         self.idle = counts[2] as u32;
@@ -452,10 +457,14 @@ impl Solver for Auto<'_> {
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.gradient = read_array(input, self.point.weights.len())?.into();
+        let saved = if self.plan.sees_all { 0 } else { self.point.weights.len() };
+        if self.gradient.len() != saved || !self.point.is_finite() {
+            return Err(corrupt("a point that is none"));
+        }
         self.set = read_array(input, self.problem().n_features())?;
         let in_range = self.set.last().is_none_or(|&last| (last as usize) < self.problem().n_features());
         if !(self.set.is_sorted_by(|a, b| a < b) && in_range) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a working set that is none"));
+            return Err(corrupt("a working set that is none"));
         }
         self.rows.select(&self.set).map_err(io::Error::other)?;
         self.rows.load(input)?;

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use memchr::{memchr, memchr_iter, memrchr};
@@ -97,8 +98,20 @@ impl Blocks {
                 for _ in 0..2 {
                     let _ = empty.send(Huge::zeros(size));
                 }
-                let reader = thread::spawn(move || fill_blocks(filling, &empty_out, &full_in));
-                Feed::Thread { full, empty, reader: Some(reader) }
+                // Lent to the thread, so that it is still here where there is none.
+                let lent = Arc::new(Mutex::new(Some(filling)));
+                let borrowed = Arc::clone(&lent);
+                let read = move || {
+                    let filling = borrowed.lock().ok().and_then(|mut filling| filling.take());
+                    filling.into_iter().for_each(|filling| fill_blocks(filling, &empty_out, &full_in));
+                };
+                match thread::Builder::new().spawn(read) {
+                    Ok(reader) => Feed::Thread { full, empty, reader: Some(reader) },
+                    Err(_) => {
+                        let filling = lent.lock().ok().and_then(|mut filling| filling.take());
+                        Feed::Here { filling: filling.expect("no thread took it"), buffer: Some(Huge::zeros(size)) }
+                    }
+                }
             }
         };
         Self { name, feed, current: None, lines: lines_before, taken: 0, total }

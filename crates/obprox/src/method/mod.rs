@@ -62,6 +62,9 @@ pub trait Rule: Copy + Send + Sync {
     /// The coordinate at x, at the given time: where a run starts from a given point.
     fn place(&self, x: f64, now: &Clock) -> Self::Coord;
 
+    /// Whether a coordinate that was read from a file can be one at this time. Sums of the file tell of accidents alone.
+    fn is_sound(&self, coord: &Self::Coord, now: &Clock) -> bool;
+
     /// A new epoch with this full gradient at the anchor; `now` is its first moment.
     fn anchor(&self, _coord: &mut Self::Coord, _gradient: f64) {}
 

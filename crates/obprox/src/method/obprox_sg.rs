@@ -41,6 +41,10 @@ impl Rule for ObproxSg {
         Lazy::place(x, now)
     }
 
+    fn is_sound(&self, coord: &Lazy, now: &Clock) -> bool {
+        coord.is_sound(now)
+    }
+
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
     }

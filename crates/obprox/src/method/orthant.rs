@@ -31,4 +31,8 @@ impl Rule for Orthant {
     fn place(&self, x: f64, now: &Clock) -> Lazy {
         Lazy::place(x, now)
     }
+
+    fn is_sound(&self, coord: &Lazy, now: &Clock) -> bool {
+        coord.is_sound(now)
+    }
 }

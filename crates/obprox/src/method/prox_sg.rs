@@ -39,6 +39,11 @@ impl Lazy {
     pub fn place(x: f64, now: &Clock) -> Self {
         Self { x, as_of: now.elapsed }
     }
+
+    /// Whether it can be, at this time.
+    pub fn is_sound(&self, now: &Clock) -> bool {
+        self.x.is_finite() && self.as_of <= now.elapsed
+    }
 }
 
 impl Rule for ProxSg {
@@ -56,5 +61,9 @@ impl Rule for ProxSg {
 
     fn place(&self, x: f64, now: &Clock) -> Lazy {
         Lazy::place(x, now)
+    }
+
+    fn is_sound(&self, coord: &Lazy, now: &Clock) -> bool {
+        coord.is_sound(now)
     }
 }

@@ -26,6 +26,12 @@ pub struct Anchored {
     as_of: u64,
 }
 
+impl Anchored {
+    fn is_sound(&self, now: &Clock) -> bool {
+        self.x.is_finite() && self.full_gradient.is_finite() && self.as_of <= now.steps_in_epoch
+    }
+}
+
 impl Rule for ProxSvrg {
     type Coord = Anchored;
     const ANCHORED: bool = true;
@@ -45,6 +51,10 @@ impl Rule for ProxSvrg {
 
     fn place(&self, x: f64, now: &Clock) -> Anchored {
         Anchored { x, full_gradient: 0.0, as_of: now.steps_in_epoch }
+    }
+
+    fn is_sound(&self, coord: &Anchored, now: &Clock) -> bool {
+        coord.is_sound(now)
     }
 
     fn anchor(&self, coord: &mut Anchored, gradient: f64) {
@@ -95,6 +105,10 @@ impl Rule for AveragedSvrg {
 
     fn place(&self, x: f64, now: &Clock) -> Summed {
         Summed { last: ProxSvrg.place(x, now), sum: 0.0 }
+    }
+
+    fn is_sound(&self, coord: &Summed, now: &Clock) -> bool {
+        coord.last.is_sound(now) && coord.sum.is_finite()
     }
 
     fn anchor(&self, coord: &mut Summed, gradient: f64) {

@@ -47,4 +47,8 @@ impl Rule for Rda {
         // Dual averaging has its centre at zero: a run starts there.
         GradientSum::default()
     }
+
+    fn is_sound(&self, coord: &GradientSum, _: &Clock) -> bool {
+        coord.sum.is_finite()
+    }
 }

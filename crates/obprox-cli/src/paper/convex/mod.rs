@@ -32,6 +32,7 @@ use crate::destination::check_directory;
 use crate::failure::Failure;
 use crate::flags::count;
 use crate::show;
+use crate::threads;
 use crate::watch::interrupt;
 
 /// The paper's section on logistic regression: its tables, and its claims one by one
@@ -104,6 +105,7 @@ impl Convex {
         self.check(&found, &missing)?;
         check_directory("--out", &self.out)?;
         interrupt::listen()?;
+        threads::start(None)?;
         let store = Store::new(&self.out);
         let paper = &experiments().recipe;
         let batch = self.batch.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));

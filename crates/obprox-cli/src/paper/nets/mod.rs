@@ -23,7 +23,6 @@ use self::page::Page;
 use self::record::Record;
 use crate::destination::check_directory;
 use crate::failure::Failure;
-use crate::flags::start_threads;
 use crate::net::{Bar, Log, Origin, images};
 use crate::show;
 use crate::watch::interrupt;
@@ -114,7 +113,7 @@ impl Nets {
             return Err(Failure::input("--cifar10, --fashion-mnist: name the directory of one at least"));
         }
         check_directory("--out", &self.out)?;
-        start_threads(self.threads)?;
+        crate::threads::start(self.threads)?;
         interrupt::listen()?;
         std::fs::create_dir_all(&self.out).map_err(obprox::Error::writing(&self.out))?;
         let done = self.run_all(&sources);

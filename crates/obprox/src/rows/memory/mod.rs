@@ -464,8 +464,13 @@ impl Shards for Memory {
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
         self.moved();
-        self.margins = read_array(input, self.problem.n_rows() * self.problem.outputs())?;
-        self.secants = read_array(input, self.problem.n_rows())?;
-        Ok(())
+        let rows = self.problem.n_rows();
+        self.margins = read_array(input, rows * self.problem.outputs())?;
+        self.secants = read_array(input, rows)?;
+        let saved = if self.shape.sees_all { 0 } else { rows * self.problem.outputs() };
+        match self.margins.len() == saved && [0, rows].contains(&self.secants.len()) {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, "margins of other rows")),
+        }
     }
 }

@@ -1,49 +1,20 @@
 //! Sound files made unsound: bits flipped, pieces cut out, doubled or taken from another file, ends torn off, numbers made
 //! huge. Every case is a function of its number, so that a failure names what to try again.
-//!
-//! `OBPROX_FUZZ` is the number of cases of each reader, for long runs; in the tests there are as many as take seconds.
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The largest single allocation since it was last set to zero.
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-struct Watched;
-
-// SAFETY: everything is left to the system's allocator; only sizes are noted.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Watched {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LARGEST.fetch_max(size, Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watched = Watched;
-
-/// No reader takes more at once for a file of a few kilobytes than its own buffers are.
-const MOST: usize = 32 << 20;
 
 /// SplitMix64: enough to draw from, and the same on every machine.
 pub struct Draw(u64);
 
 impl Draw {
+    /// What is drawn for a case.
+    pub fn of_case(number: u64) -> Self {
+        Self(number.wrapping_mul(0x2545_f491_4f6c_dd1d))
+    }
+
+    /// What is drawn for a file, so that the same file is always tried in the same way.
+    pub fn of_file(bytes: &[u8]) -> Self {
+        Self(u64::from(crc32fast::hash(bytes)))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -58,32 +29,11 @@ impl Draw {
     }
 }
 
-/// Says the case where a reader panics in it.
-struct Case(&'static str, u64);
-
-impl Drop for Case {
-    #[allow(clippy::print_stderr, reason = "which case it was must be told")]
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("{}: case {} of the mutations", self.0, self.1);
-        }
-    }
-}
-
-/// Tries a reader on mutations of sound files: it must not panic, and must not take memory for what a file claims to be.
-/// What else must hold, `read` asserts; it is handed the mutation and the file it came from.
-pub fn every_case(name: &'static str, seeds: &[Vec<u8>], cases: u64, mut read: impl FnMut(&[u8], &[u8], &mut Draw)) {
-    let cases = std::env::var("OBPROX_FUZZ").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
-    for number in 0..cases {
-        let _case = Case(name, number);
-        let mut draw = Draw(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
-        let seed = &seeds[draw.below(seeds.len())];
-        let mutated = mutated(seed, seeds, &mut draw);
-        LARGEST.store(0, Ordering::Relaxed);
-        read(&mutated, seed, &mut draw);
-        let largest = LARGEST.load(Ordering::Relaxed);
-        assert!(largest <= MOST, "{name}: {largest} bytes at once for a file of {}", mutated.len());
-    }
+/// The file of a case: one of the sound ones, changed in up to four places.
+pub fn case(number: u64, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut draw = Draw::of_case(number);
+    let seed = &seeds[draw.below(seeds.len())];
+    mutated(seed, seeds, &mut draw)
 }
 
 /// What breaks parsers, in text and in binary.

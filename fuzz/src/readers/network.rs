@@ -1,0 +1,75 @@
+//! `.obz` and safetensors.
+
+use obprox_infer::{Architecture, Kind, Model, Weights};
+
+use crate::Reader;
+
+fn model(seed: u64) -> Model {
+    let architecture = Architecture::new(Kind::SmallCnn).with_width(0.1).expect("the width is sound");
+    Model::random(architecture, 0.1, seed).expect("the network is sound")
+}
+
+fn compressed() -> Vec<Vec<u8>> {
+    [1, 2].map(|seed| model(seed).to_compressed().expect("memory does not fail")).to_vec()
+}
+
+/// A compressed network that is not what was written is refused.
+pub fn whole() -> Reader {
+    let seeds = compressed();
+    let sound = seeds.clone();
+    Reader::new("obz", seeds, move |bytes| {
+        let outcome = Model::from_compressed(bytes);
+        assert_eq!(outcome.is_ok(), sound.iter().any(|seed| seed == bytes), "{:?}", outcome.err());
+        outcome.is_ok()
+    })
+}
+
+/// The bytes before the header; magic and version are the first of them.
+const PREFIX: usize = 32;
+const KNOWN: usize = 12;
+
+/// The file with a length, a sum and a beginning that fit.
+fn fitted(bytes: &[u8], sound: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    let (prefix, rest) = bytes.split_at_mut_checked(PREFIX)?;
+    prefix[..KNOWN].copy_from_slice(&sound[..KNOWN]);
+    prefix[16..24].copy_from_slice(&((PREFIX + rest.len()) as u64).to_le_bytes());
+    prefix[24..28].copy_from_slice(&crc32fast::hash(rest).to_le_bytes());
+    prefix[28..].fill(0);
+    Some(bytes)
+}
+
+pub fn forged() -> Reader {
+    let seeds = compressed();
+    let sound = seeds[0].clone();
+    let names = model(1).weights().len();
+    Reader::new("obz-forged", seeds, move |bytes| {
+        let Some(model) = fitted(bytes, &sound).and_then(|bytes| Model::from_compressed(&bytes).ok()) else {
+            return false;
+        };
+        // What is taken has the shape of a network that is known, and is written again as it was read.
+        assert_eq!(model.weights().len(), names);
+        let again = Model::from_compressed(&model.to_compressed().expect("memory does not fail"));
+        assert_eq!(again.expect("it was written here").weights().len(), names);
+        true
+    })
+}
+
+pub fn forged_weights() -> Reader {
+    let seeds = [1, 2].map(|seed| model(seed).weights().to_compressed().expect("memory does not fail")).to_vec();
+    let sound = seeds[0].clone();
+    Reader::new("obz-weights-forged", seeds, move |bytes| {
+        fitted(bytes, &sound).is_some_and(|bytes| Weights::from_compressed(&bytes).is_ok())
+    })
+}
+
+pub fn safetensors() -> Reader {
+    let sound = model(1);
+    let names = sound.weights().len();
+    Reader::new("safetensors", vec![sound.to_safetensors().expect("memory does not fail")], move |bytes| {
+        Model::from_safetensors(bytes).is_ok_and(|model| {
+            assert_eq!(model.weights().len(), names);
+            true
+        })
+    })
+}
