@@ -7,6 +7,8 @@
 //! The problem is planted, with the rows, columns and nonzeros a row of kdda or url_combined divided by the part; it is not
 //! the set itself. For each run: seconds of training, seconds since it began (evaluations included), F, gap, features.
 
+#![allow(clippy::print_stdout)]
+
 use std::time::Instant;
 
 use obprox::data::{Entries, Synth};
