@@ -93,6 +93,7 @@ fn has_joint_hessian(problem: &Problem) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::Auto;
     use super::*;
     use crate::data::{Dataset, Matrix};
     use crate::fit::{Ended, Solver};
@@ -100,7 +101,7 @@ mod tests {
     use crate::observe::Control;
     use crate::problem::{Lambda, Terms};
     use crate::rows::Memory;
-    use crate::{Run, Settings};
+    use crate::{Certificate, Run, Settings};
 
     const LOSSES: [LossKind; 6] = [
         LossKind::Logistic,
@@ -111,9 +112,9 @@ mod tests {
         LossKind::Softmax,
     ];
 
-    /// A small problem of sparse rows; which one depends on the seed.
-    fn problem(loss: LossKind, seed: usize) -> Problem {
-        let (n_rows, n_cols) = (40 + 7 * seed, 5 + 4 * seed);
+    /// A problem of so many sparse rows; which one depends on the seed.
+    fn problem(loss: LossKind, seed: usize, n_rows: usize) -> Problem {
+        let n_cols = 5 + 4 * seed;
         let number =
             |row: usize, column: usize| ((row * 131 + column * 37 + row * column + seed) % 101) as f64 / 50.0 - 1.0;
         let present = |row: usize, column: usize| !(row * 7 + column * (3 + row % 4) + seed).is_multiple_of(3);
@@ -160,37 +161,54 @@ mod tests {
         (0..512).map(plan).filter(is_one).collect()
     }
 
+    /// Solves a problem by a plan, as far as that leads.
+    fn solve(problem: &Problem, plan: Plan, by_columns: bool) -> (Certificate, Point) {
+        let mut auto = Auto::new(problem, None, None).unwrap().aiming_at(1e-9);
+        auto.reduced.problem = Arc::new(if by_columns { problem.by_columns(None) } else { problem.clone() });
+        auto.rows = Box::new(Memory::new(Arc::clone(&auto.reduced.problem), plan.sees_all));
+        auto.stretch = if plan.falls { f64::INFINITY } else { 1.0 };
+        auto.plan = plan;
+        for _ in 0..60 {
+            let ended = auto.epoch(&mut |_| Control::Continue).unwrap();
+            let is_there = auto.certificate.as_ref().is_some_and(|certificate| certificate.within(1e-9));
+            if is_there || !matches!(ended, Ended::Epoch) {
+                break;
+            }
+        }
+        (auto.certificate().unwrap(), auto.point())
+    }
+
     #[test]
     fn every_plan_leads_to_one_optimum() {
         for loss in LOSSES {
             for seed in 0..3 {
-                let problem = problem(loss, seed);
+                let problem = problem(loss, seed, 40 + 7 * seed);
                 let settings = Settings { tolerance: 1e-9, ..Settings::default() };
                 let best = Run::new(&problem, settings).fit().unwrap();
-                let outputs = problem.outputs();
                 let made = Plan::of(&problem, &problem, None, None, false);
-                for (plan, by_columns) in plans(&made, outputs) {
-                    let mut auto = super::super::Auto::new(&problem, None, None).unwrap().aiming_at(1e-9);
-                    auto.reduced.problem =
-                        Arc::new(if by_columns { problem.by_columns(None) } else { problem.clone() });
-                    auto.rows = Box::new(Memory::new(Arc::clone(&auto.reduced.problem), plan.sees_all));
-                    auto.stretch = if plan.falls { f64::INFINITY } else { 1.0 };
-                    auto.plan = plan;
-                    let what = format!("{loss:?}, {seed}, by columns: {by_columns}, {:?}", auto.plan);
-                    let is_there = |auto: &super::super::Auto| {
-                        auto.certificate.as_ref().is_some_and(|certificate| certificate.within(1e-9))
-                    };
-                    for _ in 0..60 {
-                        let ended = auto.epoch(&mut |_| Control::Continue).unwrap();
-                        if is_there(&auto) || !matches!(ended, Ended::Epoch) {
-                            break;
-                        }
-                    }
-                    assert!(is_there(&auto), "{what}: {:?}", auto.certificate);
-                    let objective = auto.certificate.as_ref().unwrap().objective;
-                    let off = (objective - best.certificate.objective).abs();
-                    assert!(off <= 1e-8 * objective.abs().max(problem.least_scale()), "{what}: {off:e}");
+                for (plan, by_columns) in plans(&made, problem.outputs()) {
+                    let what = format!("{loss:?}, {seed}, by columns: {by_columns}, {plan:?}");
+                    let (certificate, _) = solve(&problem, plan, by_columns);
+                    assert!(certificate.within(1e-9), "{what}: {certificate:?}");
+                    let off = (certificate.objective - best.certificate.objective).abs();
+                    assert!(off <= 1e-8 * certificate.objective.abs().max(problem.least_scale()), "{what}: {off:e}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_plan_depends_on_the_number_of_threads() {
+        let pools = [1, 2, 4].map(|count| rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap());
+        for loss in [LossKind::Logistic, LossKind::Softmax] {
+            // More than a few blocks of rows, so that there is something to share.
+            let problem = problem(loss, 1, 2600);
+            let made = Plan::of(&problem, &problem, None, None, false);
+            // How λ falls and for how long a Hessian serves is decided before any thread is asked.
+            let is_one = |(plan, _): &(Plan, bool)| plan.falls && !plan.renews;
+            for (plan, by_columns) in plans(&made, problem.outputs()).into_iter().filter(is_one) {
+                let solved = pools.each_ref().map(|pool| pool.install(|| solve(&problem, plan.clone(), by_columns)));
+                assert!(solved.iter().all(|one| *one == solved[0]), "{loss:?}, by columns: {by_columns}, {plan:?}");
             }
         }
     }
