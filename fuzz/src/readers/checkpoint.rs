@@ -40,14 +40,15 @@ fn seeds(problem: &Problem, method: Method, scratch: &Scratch) -> Vec<Vec<u8>> {
     seeds
 }
 
-fn whole(name: &'static str, method: Method) -> Reader {
+/// A checkpoint that does not have the sum of what it holds is refused.
+fn whole(name: &'static str, method: Method, layout: Layout) -> Reader {
     let (problem, scratch) = (problem(LossKind::Logistic, 2), Scratch::new("checkpoint.obprox"));
     let seeds = seeds(&problem, method, &scratch);
-    let sound = seeds.clone();
     Reader::new(name, seeds, move |bytes| {
         scratch.holding(bytes);
         let resumed = run(&problem, method, scratch.directory.path(), true);
-        assert_eq!(resumed.is_ok(), sound.iter().any(|seed| seed == bytes), "{:?}", resumed.err());
+        let fits = bytes.split_last_chunk().is_some_and(|(held, sum)| sum_of(held, &layout).to_le_bytes() == *sum);
+        assert!(fits || resumed.is_err());
         resumed.is_ok()
     })
 }
@@ -132,19 +133,19 @@ impl Sum<'_> {
 }
 
 pub fn auto() -> Reader {
-    whole("checkpoint-auto", Method::Auto)
+    whole("checkpoint-auto", Method::Auto, AUTO)
 }
 
 pub fn obproxsg() -> Reader {
-    whole("checkpoint-obproxsg", Method::ObproxSg)
+    whole("checkpoint-obproxsg", Method::ObproxSg, OBPROXSG)
 }
 
 pub fn prox_svrg() -> Reader {
-    whole("checkpoint-prox-svrg", Method::ProxSvrg)
+    whole("checkpoint-prox-svrg", Method::ProxSvrg, PROX_SVRG)
 }
 
 pub fn rda() -> Reader {
-    whole("checkpoint-rda", Method::Rda)
+    whole("checkpoint-rda", Method::Rda, RDA)
 }
 
 pub fn auto_forged() -> Reader {
