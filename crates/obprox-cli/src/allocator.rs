@@ -3,8 +3,10 @@
 //! process that takes the rest. Without it the process would die by a signal.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: Speaking = Speaking;
@@ -39,11 +41,20 @@ fn given(memory: *mut u8, size: usize) -> *mut u8 {
     memory
 }
 
+/// Longer than it takes to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Ends the command. Without an allocation of its own, and only once: what ends a process may ask for memory too.
 #[cold]
 fn fail(size: usize) {
     static FAILING: AtomicBool = AtomicBool::new(false);
+    thread_local!(static ENDING: Cell<bool> = const { Cell::new(false) });
+    if ENDING.replace(true) {
+        return;
+    }
     if FAILING.swap(true, Ordering::Relaxed) {
+        // Another thread was first and is about to end them all. To go on without memory would be to die by a signal.
+        std::thread::sleep(PATIENCE);
         return;
     }
     let mut line = [0; 160];
