@@ -5,7 +5,7 @@ use std::path::Path;
 use obprox::loss::LossKind;
 use obprox::{Fit, Method, Problem, Run, Settings};
 
-use super::{problem, wide_problem};
+use super::{problem, timeless, wide_problem};
 use crate::{Reader, Scratch};
 
 const EPOCHS: u64 = 2;
@@ -29,13 +29,20 @@ fn run(problem: &Problem, method: Method, directory: &Path, resume: bool) -> obp
 }
 
 /// A checkpoint of a whole run, and one that was left after its first epoch.
-fn seeds(problem: &Problem, method: Method, scratch: &Scratch) -> Vec<Vec<u8>> {
+fn seeds(problem: &Problem, method: Method, layout: &Layout, scratch: &Scratch) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for epochs in [EPOCHS, 1] {
         let settings = Settings { epochs, tolerance: 0.0, ..Settings::with_method(method) };
         let fit = Run::new(problem, settings).checkpoint(scratch.directory.path(), false).fit();
         fit.expect("the run is sound");
-        seeds.push(std::fs::read(scratch.path()).expect("a checkpoint was written"));
+        let written = std::fs::read(scratch.path()).expect("a checkpoint was written");
+        let (held, sum) = written.split_at(written.len() - 8);
+        assert_eq!(sum_of(held, layout).to_le_bytes(), sum, "the layout is known");
+        let (header, arrays) = held[MAGIC + 8..].split_at(length_at(held, MAGIC));
+        let header = timeless(header);
+        let mut seed = [&held[..MAGIC], &(header.len() as u64).to_le_bytes(), &header, arrays].concat();
+        seed.extend(sum_of(&seed, layout).to_le_bytes());
+        seeds.push(seed);
     }
     seeds
 }
@@ -43,7 +50,7 @@ fn seeds(problem: &Problem, method: Method, scratch: &Scratch) -> Vec<Vec<u8>> {
 /// A checkpoint that does not have the sum of what it holds is refused.
 fn whole(name: &'static str, method: Method, layout: Layout) -> Reader {
     let (problem, scratch) = (problem(LossKind::Logistic, 2), Scratch::new("checkpoint.obprox"));
-    let seeds = seeds(&problem, method, &scratch);
+    let seeds = seeds(&problem, method, &layout, &scratch);
     Reader::new(name, seeds, move |bytes| {
         scratch.holding(bytes);
         let resumed = run(&problem, method, scratch.directory.path(), true);
@@ -55,14 +62,7 @@ fn whole(name: &'static str, method: Method, layout: Layout) -> Reader {
 
 fn forged(name: &'static str, problem: Problem, method: Method, layout: Layout) -> Reader {
     let scratch = Scratch::new("checkpoint.obprox");
-    let seeds = seeds(&problem, method, &scratch);
-    for seed in &seeds {
-        assert_eq!(
-            sum_of(&seed[..seed.len() - 8], &layout).to_le_bytes(),
-            seed[seed.len() - 8..],
-            "the layout is known"
-        );
-    }
+    let seeds = seeds(&problem, method, &layout, &scratch);
     let magic = seeds[0][..MAGIC].to_vec();
     let odd = seeds.iter().flat_map(|seed| with_other_lengths(seed, &layout)).collect();
     Reader::new(name, seeds, move |bytes| {
@@ -80,14 +80,18 @@ fn forged(name: &'static str, problem: Problem, method: Method, layout: Layout) 
     .with_odd(odd)
 }
 
+/// The length of the array that begins at a place.
+fn length_at(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].first_chunk().map_or(0, |&length| u64::from_le_bytes(length) as usize)
+}
+
 /// Each array with none, one, one less and one more of its elements: lengths that agree with what follows, and with nothing
 /// else.
 fn with_other_lengths(seed: &[u8], layout: &Layout) -> Vec<Vec<u8>> {
-    let length_at = |at: usize| seed[at..].first_chunk().map_or(0, |&length| u64::from_le_bytes(length) as usize);
     let mut files = Vec::new();
-    let mut at = MAGIC + 8 + length_at(MAGIC) + 8 * layout.words;
+    let mut at = MAGIC + 8 + length_at(seed, MAGIC) + 8 * layout.words;
     for &size in layout.elements {
-        let length = length_at(at);
+        let length = length_at(seed, at);
         let (values, end) = (at + 8, at + 8 + length * size);
         for other in [0, 1, length.saturating_sub(1), length + 1] {
             let mut data = seed[values..end].to_vec();

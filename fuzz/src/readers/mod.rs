@@ -31,6 +31,19 @@ fn planted(synth: Synth, loss: LossKind, classes: usize) -> Problem {
     Problem::new(data.dataset, loss.build(classes), &terms).expect("the problem is sound")
 }
 
+/// JSON with one and the same time wherever there is one, so that a case is the same file in every run.
+fn timeless(json: &[u8]) -> Vec<u8> {
+    const KEY: &str = "\"seconds\":";
+    let text = String::from_utf8_lossy(json);
+    let mut parts = text.split(KEY);
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.find([',', '}']).map_or("", |end| &part[end..]);
+        told += &format!("{KEY}0.5{rest}");
+    }
+    told.into_bytes()
+}
+
 /// Holds data to what the rest of the library takes for granted.
 fn assert_sound(dataset: &Dataset) {
     let matrix = &dataset.matrix;
