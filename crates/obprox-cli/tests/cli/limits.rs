@@ -152,7 +152,8 @@ fn without_threads(shop: &Workshop) -> Option<String> {
     let root = shell(shop, "id -u").stdout == b"0\n";
     let user = if root { "setpriv --reuid=65534 --clear-groups " } else { "" };
     let begin = format!("{user}bash -c 'ulimit -u 1; exec \"$0\" \"$@\"' obprox");
-    shell(shop, &format!("{begin} --version")).status.success().then_some(begin)
+    let can = shell(shop, &format!("{user}test -r train.svm -a -w .")).status.success();
+    (can && shell(shop, &format!("{begin} --version")).status.success()).then_some(begin)
 }
 
 #[test]
