@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Buffer, Dataset, Matrix, Scaling, standardise};
 use crate::loss::{Loss, Task};
 use crate::memory;
-use crate::penalty::{Penalty, Regularization};
+use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
 use crate::rows::{Memory, Shards, stays_in_rows};
 use crate::{Error, Result};
@@ -38,6 +38,8 @@ pub struct Terms {
     pub l2: f64,
     /// A weight of λ for each feature; 0 leaves it unpenalised.
     pub feature_weights: Option<Vec<f64>>,
+    /// A penalty on blocks instead of λ‖x‖₁.
+    pub penalty: Option<Arc<dyn Penalty>>,
     /// A weight for each row; scaled to mean 1.
     pub row_weights: Option<Vec<f64>>,
     /// A weight for the rows of each class.
@@ -54,6 +56,7 @@ impl Default for Terms {
             lambda: Lambda::OverN,
             l2: 0.0,
             feature_weights: None,
+            penalty: None,
             row_weights: None,
             class_weights: None,
             intercept: true,
@@ -126,6 +129,7 @@ impl Problem {
         } else {
             (data.matrix.filled(), None)
         };
+        let blocks = blockwise(terms, scaling.as_deref(), n_cols, loss.outputs())?;
         let mut problem = Self {
             matrix: Arc::new(matrix),
             targets: targets.into(),
@@ -134,7 +138,7 @@ impl Problem {
             row_weights: row_weights.map(Into::into),
             total_weight,
             loss,
-            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into) },
+            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
             intercept: terms.intercept,
             scaling,
             lambda_max: 0.0,
@@ -515,6 +519,17 @@ fn some(labels: &[f64]) -> String {
         words.push("…".into());
     }
     words.join(", ")
+}
+
+/// The penalty on blocks, in the units of the scaled columns.
+fn blockwise(terms: &Terms, scaling: Option<&Scaling>, features: usize, outputs: usize) -> Result<Option<Blockwise>> {
+    let Some(penalty) = &terms.penalty else { return Ok(None) };
+    if terms.feature_weights.is_some() {
+        let message = format!("the {} penalty has weights of its own", penalty.name());
+        return Err(Error::parameter("feature weights", message));
+    }
+    let scaled = scaling.and_then(|scaling| penalty.in_units(&scaling.scale));
+    Blockwise::new(scaled.unwrap_or_else(|| Arc::clone(penalty)), features, outputs).map(Some)
 }
 
 fn check_weights(name: &'static str, weights: Option<&[f64]>, expected: usize, of: &str) -> Result<()> {
