@@ -48,7 +48,7 @@ pub struct Dataset {
     /// The features.
     pub matrix: Matrix,
     /// One label or regression target a row.
-    pub targets: Vec<f64>,
+    pub targets: Buffer<f64>,
     /// Names of the columns, where the source has them.
     pub names: Option<Vec<String>>,
 }
@@ -57,7 +57,7 @@ impl Dataset {
     /// Rows with their targets.
     pub fn new(matrix: Matrix, targets: Vec<f64>) -> Self {
         assert_eq!(matrix.n_rows(), targets.len(), "a data set has one target a row");
-        Self { matrix, targets, names: None }
+        Self { matrix, targets: targets.into(), names: None }
     }
 
     /// Makes it at least `n_cols` columns wide; the new columns are empty.
