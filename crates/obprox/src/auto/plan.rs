@@ -96,11 +96,11 @@ mod tests {
     use super::super::Auto;
     use super::*;
     use crate::data::{Dataset, Matrix};
-    use crate::fit::{Ended, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;
     use crate::problem::{Lambda, Terms};
     use crate::rows::Memory;
+    use crate::solver::{Ended, Solver};
     use crate::{Certificate, Run, Settings};
 
     const LOSSES: [LossKind; 6] = [
