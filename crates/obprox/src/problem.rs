@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Dataset, Matrix, Scaling, standardise};
 use crate::loss::Loss;
 use crate::memory;
-use crate::penalty::{Penalty, Regularization};
+use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
 use crate::rows::{Memory, Shards, stays_in_rows};
 use crate::targets::{ClassWeights, Targets, check_weights};
@@ -39,6 +39,8 @@ pub struct Terms {
     pub l2: f64,
     /// A weight of λ for each feature; 0 leaves it unpenalised.
     pub feature_weights: Option<Vec<f64>>,
+    /// A penalty on blocks instead of λ‖x‖₁.
+    pub penalty: Option<Arc<dyn Penalty>>,
     /// A weight for each row; scaled to mean 1.
     pub row_weights: Option<Vec<f64>>,
     /// A weight for the rows of each class.
@@ -55,6 +57,7 @@ impl Default for Terms {
             lambda: Lambda::OverN,
             l2: 0.0,
             feature_weights: None,
+            penalty: None,
             row_weights: None,
             class_weights: None,
             intercept: true,
@@ -115,12 +118,13 @@ impl Problem {
         } else {
             (data.matrix.filled(), None)
         };
+        let blocks = blockwise(terms, scaling.as_deref(), n_cols, loss.outputs())?;
         let problem = Self {
             matrix: Arc::new(matrix),
             targets,
             names: data.names.map(Into::into),
             loss,
-            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into) },
+            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
             intercept: terms.intercept,
             view: View { scaling, ..View::default() },
             at_zero: Arc::default(),
@@ -348,4 +352,15 @@ impl Point {
     pub fn is_finite(&self) -> bool {
         self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())
     }
+}
+
+/// The penalty on blocks, in the units of the scaled columns.
+fn blockwise(terms: &Terms, scaling: Option<&Scaling>, features: usize, outputs: usize) -> Result<Option<Blockwise>> {
+    let Some(penalty) = &terms.penalty else { return Ok(None) };
+    if terms.feature_weights.is_some() {
+        let message = format!("the {} penalty has weights of its own", penalty.name());
+        return Err(Error::parameter("feature weights", message));
+    }
+    let scaled = scaling.and_then(|scaling| penalty.in_units(&scaling.scale));
+    Blockwise::new(scaled.unwrap_or_else(|| Arc::clone(penalty)), features, outputs).map(Some)
 }

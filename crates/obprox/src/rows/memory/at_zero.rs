@@ -62,7 +62,18 @@ impl AtZero {
             let weight = regularization.weight(at / outputs);
             if weight > 0.0 { slope.abs() / weight } else { 0.0 }
         };
-        let lambda_max = slopes.par_iter().with_min_len(FEATURES).enumerate().map(steepness).reduce(|| 0.0, f64::max);
+        let lambda_max = match regularization.on_blocks() {
+            None => slopes.par_iter().with_min_len(FEATURES).enumerate().map(steepness).reduce(|| 0.0, f64::max),
+            Some(penalty) => {
+                let of = |block: usize| penalty.least_lambda(block, &penalty.gather(block, &slopes));
+                // What no λ holds at zero has no say.
+                (0..penalty.blocks.len())
+                    .into_par_iter()
+                    .map(of)
+                    .filter(|least| least.is_finite())
+                    .reduce(|| 0.0, f64::max)
+            }
+        };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
         let margin_unit = margin_unit(problem, 1e3 * least_scale);
         Self { lambda_max, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) }

@@ -1,0 +1,173 @@
+//! Penalties on blocks: bounds, groups and sparse groups, held to a slow solver and to their own definitions.
+
+mod slow;
+
+use std::sync::Arc;
+
+use obprox::loss::LossKind;
+use obprox::penalty::{Bounds, Groups, Penalty};
+use obprox::{Lambda, Problem, Run, Settings, Status};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use slow::Case;
+
+const LOSSES: [LossKind; 6] = [
+    LossKind::Logistic,
+    LossKind::Squared,
+    LossKind::SquaredHinge,
+    LossKind::Huber(0.7),
+    LossKind::Poisson,
+    LossKind::Softmax,
+];
+
+/// A penalty as its definition has it: features in groups, bounds, shares.
+#[derive(Clone, Debug)]
+enum Plain {
+    Box(f64, f64),
+    /// The group of each feature, their weights, the share of l1.
+    Groups(Vec<u32>, Option<Vec<f64>>, f64),
+}
+
+impl Plain {
+    fn all(features: usize) -> Vec<Self> {
+        let of: Vec<u32> = (0..features).map(|feature| (feature % 4).min(feature) as u32).collect();
+        let count = 4.min(features);
+        let weights: Vec<f64> = (0..count).map(|group| 0.5 + group as f64).collect();
+        let mut some_free = weights.clone();
+        some_free[0] = 0.0;
+        vec![
+            Self::Box(0.0, f64::INFINITY),
+            Self::Box(-0.05, 0.1),
+            Self::Box(f64::NEG_INFINITY, 0.02),
+            Self::Groups((0..features as u32).collect(), None, 0.0),
+            Self::Groups(of.clone(), None, 0.0),
+            Self::Groups(of.clone(), Some(weights.clone()), 0.3),
+            Self::Groups(of, Some(some_free), 0.2),
+        ]
+    }
+
+    fn built(&self, features: usize) -> Arc<dyn Penalty> {
+        match self {
+            Self::Box(low, high) => Arc::new(Bounds::new(vec![*low; features], vec![*high; features]).unwrap()),
+            Self::Groups(of, weights, share) => {
+                let groups = Groups::new(of.clone()).unwrap().with_l1_share(*share).unwrap();
+                Arc::new(match weights {
+                    Some(weights) => groups.with_weights(weights.clone()).unwrap(),
+                    None => groups,
+                })
+            }
+        }
+    }
+
+    fn groups(of: &[u32]) -> Vec<Vec<usize>> {
+        let mut groups = vec![Vec::new(); *of.iter().max().unwrap() as usize + 1];
+        of.iter().enumerate().for_each(|(feature, &group)| groups[group as usize].push(feature));
+        groups
+    }
+
+    fn weight(weights: &Option<Vec<f64>>, group: usize, size: usize) -> f64 {
+        weights.as_ref().map_or((size as f64).sqrt(), |weights| weights[group])
+    }
+
+    fn value(&self, lambda: f64, x: &[Vec<f64>]) -> f64 {
+        match self {
+            Self::Box(low, high) => {
+                let outside = x.iter().flatten().any(|x| x < low || x > high);
+                if outside { f64::INFINITY } else { lambda * x.iter().flatten().map(|x| x.abs()).sum::<f64>() }
+            }
+            Self::Groups(of, weights, share) => {
+                let one = |(group, features): (usize, &Vec<usize>)| {
+                    let of_group = || features.iter().flat_map(|&feature| &x[feature]);
+                    let weight = Self::weight(weights, group, of_group().count());
+                    let l1 = if weight == 0.0 { 0.0 } else { share * of_group().map(|x| x.abs()).sum::<f64>() };
+                    l1 + (1.0 - share) * weight * of_group().map(|x| x * x).sum::<f64>().sqrt()
+                };
+                lambda * Self::groups(of).iter().enumerate().map(one).sum::<f64>()
+            }
+        }
+    }
+
+    fn prox(&self, lambda: f64, x: &mut [Vec<f64>], step: f64) {
+        let soft = |x: f64, t: f64| x.signum() * (x.abs() - t).max(0.0);
+        match self {
+            Self::Box(low, high) => {
+                x.iter_mut().flatten().for_each(|x| *x = soft(*x, step * lambda).clamp(*low, *high));
+            }
+            Self::Groups(of, weights, share) => {
+                for (group, features) in Self::groups(of).iter().enumerate() {
+                    let size = features.len() * x[0].len();
+                    let weight = Self::weight(weights, group, size);
+                    if weight == 0.0 {
+                        continue;
+                    }
+                    let mut square = 0.0;
+                    for &feature in features {
+                        x[feature].iter_mut().for_each(|x| {
+                            *x = soft(*x, step * lambda * share);
+                            square += *x * *x;
+                        });
+                    }
+                    let left = (1.0 - step * lambda * (1.0 - share) * weight / square.sqrt()).max(0.0);
+                    features.iter().for_each(|&feature| x[feature].iter_mut().for_each(|x| *x *= left));
+                }
+            }
+        }
+    }
+}
+
+fn case(loss: LossKind, seed: u64, n_rows: usize, n_cols: usize) -> Case {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let mut entry = |share: f64| if rng.random_bool(share) { rng.random_range(-1.0..1.0) } else { 0.0 };
+    let rows: Vec<Vec<f64>> = (0..n_rows).map(|_| (0..n_cols).map(|_| entry(0.6)).collect()).collect();
+    let signal = |row: &Vec<f64>| 3.0 * row[0] - 2.0 * row[1 % n_cols] + row[2 % n_cols];
+    let labels: Vec<f64> = rows
+        .iter()
+        .enumerate()
+        .map(|(at, row)| match loss {
+            LossKind::Squared | LossKind::Huber(_) => signal(row) + (at % 3) as f64 * 0.3,
+            LossKind::Poisson => (signal(row) + 2.0).max(0.0).floor(),
+            LossKind::Softmax => ((signal(row) + 4.0) as usize % 3) as f64,
+            _ => f64::from(signal(row) + (at % 3) as f64 * 0.3 > 0.2),
+        })
+        .collect();
+    let mut case = Case::new(loss, rows, labels, Lambda::OfMax([0.3, 0.03, 0.1][seed as usize % 3]));
+    case.intercept = !seed.is_multiple_of(4);
+    case.l2 = if seed.is_multiple_of(5) { 0.01 } else { 0.0 };
+    case.dense = seed.is_multiple_of(2);
+    if seed.is_multiple_of(3) {
+        case.row_weights = Some((0..n_rows).map(|row| (row % 4) as f64 + 0.25).collect());
+    }
+    case
+}
+
+/// The problem with columns that only λ₂ penalises, for the slow solver, which has the rest from its definition.
+fn slow(case: &Case, problem: &Problem, plain: &Plain, steps: usize, from: Option<&obprox::Point>) -> f64 {
+    let lambda = problem.lambda();
+    case.slow(problem).proximal(from, steps, &|x| plain.value(lambda, x), &|x, step| plain.prox(lambda, x, step)).0
+}
+
+#[test]
+fn auto_comes_to_the_optimum_of_every_loss_and_penalty_and_proves_it() {
+    for (number, loss) in LOSSES.into_iter().enumerate() {
+        for seed in 0..4 {
+            let (n_rows, n_cols) = [(40, 9), (25, 12), (60, 5), (12, 1)][seed as usize];
+            for (turn, plain) in Plain::all(n_cols).into_iter().enumerate() {
+                let mut case = case(loss, seed + 7 * number as u64 + turn as u64, n_rows, n_cols);
+                case.penalty = Some(plain.built(n_cols));
+                let problem = case.problem();
+                let what = format!("{loss:?}, {seed}, {plain:?}");
+                let fit = Run::new(&problem, Settings { tolerance: 1e-7, ..Settings::default() }).fit().unwrap();
+                assert_eq!(fit.status, Status::Converged, "{what}: {:?}", fit.certificate);
+                let certificate = &fit.certificate;
+                let best =
+                    slow(&case, &problem, &plain, 400, Some(&fit.point)).min(slow(&case, &problem, &plain, 400, None));
+                let gap = certificate.gap.unwrap_or(1e-6 * certificate.objective.abs());
+                assert!(
+                    certificate.objective - gap <= best + 1e-11,
+                    "{what}: {certificate:?}, and yet there is {best}"
+                );
+                assert!(best <= certificate.objective + 1e-9, "{what}: F is {best}, not {certificate:?}");
+            }
+        }
+    }
+}
