@@ -181,21 +181,23 @@ fn auto_comes_to_the_optimum_of_every_loss_and_penalty_and_proves_it() {
 /// The five methods, and Prox-SVRG with its mean.
 fn methods() -> Vec<Settings> {
     let settings = |method: Method| Settings {
+        method,
         epochs: 6,
         batch: Batch::Rows(7),
         step: StepSize::Value(0.3),
         tolerance: 0.0,
-        ..Settings::with_method(method)
+        ..Settings::default()
     };
-    let switch = |prox: u64, orthant: Option<u64>| Some(Switch::Fixed { prox, orthant, unit: Unit::Epochs });
-    vec![
-        settings(Method::ProxSg),
-        Settings { switch: switch(2, Some(1)), ..settings(Method::ObproxSg) },
-        Settings { switch: switch(3, None), ..settings(Method::ObproxSgPlus) },
-        Settings { gamma: 5.0, ..settings(Method::Rda) },
-        settings(Method::ProxSvrg),
-        Settings { average: true, ..settings(Method::ProxSvrg) },
-    ]
+    let switch = |prox: u64, orthant: Option<u64>| Switch::Fixed { prox, orthant, unit: Unit::Epochs };
+    let methods = [
+        Method::ProxSg,
+        Method::ObproxSg { switch: switch(2, Some(1)) },
+        Method::ObproxSgPlus { switch: switch(3, None) },
+        Method::Rda { gamma: 5.0 },
+        Method::ProxSvrg { average: false },
+        Method::ProxSvrg { average: true },
+    ];
+    methods.map(settings).to_vec()
 }
 
 #[test]
@@ -248,7 +250,8 @@ fn groups_leave_together_and_come_to_the_optimum() {
             let what = format!("{loss:?}, {}, {plain:?}", settings.method.name());
             let off = fit.certificate.objective - best;
             // Dual averaging is slow; what OBProx-SG+ has put to zero stays there.
-            let slow = if matches!(settings.method, Method::Rda | Method::ObproxSgPlus) { 0.5 } else { 1e-3 };
+            let slow =
+                if matches!(settings.method, Method::Rda { .. } | Method::ObproxSgPlus { .. }) { 0.5 } else { 1e-3 };
             assert!((-1e-9..slow * best.abs().max(1.0)).contains(&off), "{what}: F is off by {off}");
             if let Plain::Groups(of, _, 0.0) = &plain {
                 for features in Plain::groups(of) {

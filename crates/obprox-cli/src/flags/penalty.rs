@@ -68,7 +68,8 @@ impl PenaltyFlags {
             return Some(format!("bounds {}", shown(bounds)));
         }
         let groups = self.groups.as_ref()?;
-        let weight = self.group_weight.as_ref().map_or_else(String::new, |weight| format!(", weights {}", shown(weight)));
+        let weight =
+            self.group_weight.as_ref().map_or_else(String::new, |weight| format!(", weights {}", shown(weight)));
         let l1 = self.group_l1.map_or_else(String::new, |share| format!(", {share} of it l1"));
         Some(format!("groups {}{weight}{l1}", shown(groups)))
     }
