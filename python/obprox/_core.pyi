@@ -41,6 +41,11 @@ class Problem:
         class_weights: Optional[Sequence[tuple[float, float]]] = None,
         balanced: bool = False,
         feature_weights: Optional[_Floats] = None,
+        bounds: Optional[tuple[_Floats, _Floats]] = None,
+        groups: Optional[NDArray[np.uint32]] = None,
+        group_weights: Optional[_Floats] = None,
+        group_l1: float = 0.0,
+        many: Optional[_Floats] = None,
         fit_intercept: bool = True,
         threads: int = 0,
     ) -> Problem: ...

@@ -20,7 +20,7 @@ from ._compat import (
     validate_data,
 )
 from ._inputs import DTYPES, checked, rows, vector
-from ._parameters import checkpoint, number, settings, threads, weights_of_classes
+from ._parameters import checkpoint, number, penalty, settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 
@@ -79,6 +79,7 @@ class Linear(BaseEstimator):
             feature_weights=vector(getattr(self, "penalty_weights", None), n_features, "penalty_weights"),
             fit_intercept=bool(self.fit_intercept),
             threads=threads(self.n_jobs),
+            **penalty(self, n_features),
             **options,
         )
 
