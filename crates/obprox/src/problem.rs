@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Buffer, Dataset, Matrix, Scaling, standardise};
+use crate::data::{Buffer, Dataset, Matrix, Recipe, Scaling, standardise};
 use crate::loss::{Loss, Task};
 use crate::memory;
 use crate::penalty::{Penalty, Regularization};
@@ -78,6 +78,7 @@ pub struct Problem {
     targets: Arc<[f64]>,
     labels: Arc<[f64]>,
     names: Option<Arc<[String]>>,
+    recipe: Option<Arc<Recipe>>,
     row_weights: Option<Arc<[f64]>>,
     total_weight: f64,
     loss: Arc<dyn Loss>,
@@ -118,6 +119,13 @@ impl Problem {
             let message = "is too small to divide by; give 0 to leave the feature free, or more";
             return Err(Error::parameter("feature weights", format!("number {} {message}", at + 1)));
         }
+        if let Some(recipe) = data.recipe.as_ref().filter(|recipe| !recipe.classes().is_empty())
+            && matches!(loss.task(), Task::Regression | Task::Counts)
+        {
+            let label = recipe.label().unwrap_or_default();
+            let message = format!("label column `{label}`: has words, but the {} loss is for numbers", loss.name());
+            return Err(Error::Data(message));
+        }
         let (targets, labels) = encode(&data.targets, loss.as_ref())?;
         let (row_weights, total_weight) = row_weights(terms, &data.targets, &labels)?;
         let (matrix, scaling) = if terms.standardize {
@@ -131,6 +139,7 @@ impl Problem {
             targets: targets.into(),
             labels: labels.into(),
             names: data.names.map(Into::into),
+            recipe: data.recipe,
             row_weights: row_weights.map(Into::into),
             total_weight,
             loss,
@@ -297,6 +306,11 @@ impl Problem {
     /// Names of the features, where the data has them.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// How the features were made of a table's columns, where the data is one.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_deref()
     }
 
     /// The weight of a row; 1 on average.

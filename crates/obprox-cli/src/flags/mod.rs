@@ -7,6 +7,7 @@ mod method;
 mod problem;
 mod report;
 mod switch;
+mod table;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub use report::{FileFlags, ReportFlags, check_page, write_report};
 #[cfg(feature = "net")]
 pub use switch::{Rounds, SwitchRule, parse_network_switch, parse_rounds};
 pub use switch::{no_words, np, switch_words};
+pub use table::TableFlags;
 
 /// A finite number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {

@@ -91,6 +91,7 @@ mod tests {
             lambda: 0.1,
             l2: 0.0,
             names: Vec::new(),
+            table: None,
             certificate: None,
         };
         let expected = "solver_type L1R_LR\nnr_class 2\nlabel 8 3\nnr_feature 2\nbias 1\nw\n0 \n3 \n0.25 \n";
