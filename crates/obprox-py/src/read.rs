@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArrayMethods};
+use numpy::{PyArrayMethods, ToPyArray};
 use obprox::data::{Csr, Matrix, ReadOptions, Rows, Value, read, write_cache};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,7 +28,8 @@ pub fn read_file<'py>(
     let dataset = work(py, threads, move || read(path, &options))?;
     let parts = PyDict::new(py);
     parts.set_item("shape", (dataset.matrix.n_rows(), dataset.matrix.n_cols()))?;
-    parts.set_item("targets", dataset.targets.into_pyarray(py))?;
+    // A copy that is the caller's own: labels are often recoded in place.
+    parts.set_item("targets", dataset.targets.to_pyarray(py))?;
     parts.set_item("names", dataset.names)?;
     match dataset.matrix {
         Matrix::Ones(rows) => {

@@ -13,6 +13,8 @@
 //! parts share a cache line). Where a batch mentions most features anyway, numbering them gains nothing: every
 //! coordinate then takes part in every step, those without gradient with gradient zero, which is the same step.
 
+pub(crate) mod blocks;
+
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
@@ -22,7 +24,7 @@ use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::{Gathered, Matrix};
 use crate::huge::Huge;
 use crate::method::{Clock, Rule, Touches};
-use crate::penalty::{L1, Penalty, Term};
+use crate::penalty::{L1, Separable, Term};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::problem::{Point, Problem};
 use crate::rows::pass;
@@ -67,7 +69,7 @@ const COPY_BYTES: f64 = 256e6;
 /// The intercept's penalty: none.
 const FREE: L1 = L1 { l1: 0.0 };
 
-struct Engine<'a, R: Rule, P: Penalty> {
+struct Engine<'a, R: Rule, P: Separable> {
     problem: &'a Problem,
     matrix: Cow<'a, Matrix>,
     penalty: P,
@@ -181,7 +183,7 @@ fn for_each_coord(features: &[u32], width: usize, mut visit: impl FnMut(usize, u
     }
 }
 
-impl<'a, R: Rule, P: Penalty> Engine<'a, R, P> {
+impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
     fn new(problem: &'a Problem, penalty: P, rule: R) -> Self {
         let outputs = problem.outputs();
         Self {
@@ -305,7 +307,7 @@ struct Batch<'a, C, P> {
     now: &'a Clock,
 }
 
-impl<C, P: Penalty> Touches<C> for Batch<'_, C, P> {
+impl<C, P: Separable> Touches<C> for Batch<'_, C, P> {
     #[inline(never)]
     fn run<R: Rule<Coord = C>>(self, rule: R) {
         let Self { penalty, coords, work: Work { features, weights, gradient, .. }, width, now } = self;
@@ -318,7 +320,7 @@ impl<C, P: Penalty> Touches<C> for Batch<'_, C, P> {
     }
 }
 
-impl<R: Rule, P: Penalty> Stepper for Engine<'_, R, P> {
+impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
     fn tick(&self, step_size: f64) -> f64 {
         self.penalty.tick(step_size)
     }

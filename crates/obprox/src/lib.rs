@@ -57,6 +57,7 @@ pub mod sampler;
 pub mod schedule;
 mod stochastic;
 pub mod switch;
+mod targets;
 mod tuning;
 mod wide;
 
@@ -68,4 +69,5 @@ pub use fit::{Fit, Method, Run, Settings, Status};
 pub use model::{Block, Model};
 pub use observe::{Control, EpochRecord, Observer, Progress, Round, Stage, Start};
 pub use path::{Lambdas, Path};
-pub use problem::{ClassWeights, Lambda, Point, Problem, Terms, distinct};
+pub use problem::{Lambda, Point, Problem, Terms};
+pub use targets::{ClassWeights, distinct};

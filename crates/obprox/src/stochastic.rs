@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use crate::certificate::Certificate;
+use crate::engine::blocks::{BlockEngine, BlockRule};
 use crate::engine::{Stepper, engine};
 use crate::fit::{Ended, Settings, Solver, Standing};
 use crate::method::{AveragedSvrg, Clock, ObproxSg, ProxSg, ProxSvrg, Rda};
@@ -44,6 +45,7 @@ impl<'a> Stochastic<'a> {
                 (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER_PLUS)))
             }
         };
+        let engine = on_blocks(problem, settings).unwrap_or(engine);
         let mut run = Self {
             engine,
             sampler,
@@ -72,6 +74,17 @@ impl<'a> Stochastic<'a> {
             self.engine.enter(self.phase);
         }
     }
+}
+
+/// The engine of a method where the penalty is one on blocks.
+fn on_blocks<'a>(problem: &'a Problem, settings: &Settings) -> Option<Box<dyn Stepper + 'a>> {
+    let rule = match settings.method {
+        Method::Rda => BlockRule::Rda(settings.gamma),
+        Method::ProxSvrg => BlockRule::Svrg { average: settings.average },
+        _ => BlockRule::Prox,
+    };
+    let penalty = problem.regularization().on_blocks()?;
+    Some(Box::new(BlockEngine::new(problem, penalty, rule)))
 }
 
 impl Solver for Stochastic<'_> {

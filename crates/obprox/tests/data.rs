@@ -52,7 +52,7 @@ fn identity(dataset: &Dataset) -> impl PartialEq + use<> {
 fn libsvm_takes_what_files_really_contain() {
     let text = "# head\n+1 1:1 3:2.5e-1\r\n\n-1\n 0.5\tqid:7  2:-3 # tail\n1 1:0 4:0#x\n   \n#\n2 4294967295:1";
     let dataset = parse(text).unwrap();
-    assert_eq!(dataset.targets, [1.0, -1.0, 0.5, 1.0, 2.0]);
+    assert_eq!(dataset.targets[..], [1.0, -1.0, 0.5, 1.0, 2.0]);
     let expected = [vec![(0, 1.0), (2, 0.25)], vec![], vec![(1, -3.0)], vec![], vec![(4294967294, 1.0)]];
     assert_eq!(rows(&dataset), expected);
     assert_eq!(dataset.matrix.n_cols(), 4294967295);
@@ -178,7 +178,7 @@ fn a_carriage_return_ends_a_line_only_before_a_line_feed() {
     for text in ["1,2\r3\n", "1,2\r3,4\n5,6\n", "1,2\r\r\n"] {
         assert!(parse_with(text, &csv()).is_err(), "{text:?}");
     }
-    assert_eq!(parse_with("1 1:1\r\n-1 1:2\r\n", &libsvm()).unwrap().targets, [1.0, -1.0]);
+    assert_eq!(parse_with("1 1:1\r\n-1 1:2\r\n", &libsvm()).unwrap().targets[..], [1.0, -1.0]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn strange_shapes() {
 
 #[test]
 fn a_byte_order_mark_is_no_text() {
-    assert_eq!(parse("\u{feff}1 1:1\n").unwrap().targets, [1.0]);
+    assert_eq!(parse("\u{feff}1 1:1\n").unwrap().targets[..], [1.0]);
     assert_eq!(parse("\u{feff}y,a\n1,2\n").unwrap().names.unwrap(), ["a"]);
 }
 
@@ -207,7 +207,7 @@ fn a_byte_order_mark_is_no_text() {
 fn csv_takes_what_files_really_contain() {
     let dataset = parse("y,a,\"b, c\"\r\n1, 2 ,3\r\n\r\n0,\"4\",-5e1").unwrap();
     assert_eq!(dataset.names.as_deref().unwrap(), ["a", "b, c"]);
-    assert_eq!(dataset.targets, [1.0, 0.0]);
+    assert_eq!(dataset.targets[..], [1.0, 0.0]);
     assert_eq!(rows(&dataset), [[(0, 2.0), (1, 3.0)], [(0, 4.0), (1, -50.0)]]);
     assert_eq!(dataset.matrix.storage(), "dense f32");
     for separator in [";", "\t", "|"] {
@@ -228,7 +228,7 @@ fn csv_finds_its_label() {
         ("last", [3.0, 6.0], ["a", "y"]),
     ] {
         let dataset = parse_with(text, &with(label)).unwrap();
-        assert_eq!(dataset.targets, targets, "{label}");
+        assert_eq!(dataset.targets[..], targets, "{label}");
         assert_eq!(dataset.names.unwrap(), names, "{label}");
     }
     let dataset = parse_with(text, &with("none")).unwrap();

@@ -381,8 +381,9 @@ fn what_cannot_be_dealt_is_refused() {
     for folds in [0, 1, 201] {
         assert!(CrossValidation::new(&problem).folds(folds).run().unwrap_err().to_string().contains("folds"));
     }
-    let mut data = rows(30, 4, |_| 1.0);
-    data.targets[7] = -1.0;
+    let mut targets = vec![1.0; 30];
+    targets[7] = -1.0;
+    let data = Dataset::new(rows(30, 4, |_| 1.0).matrix, targets);
     let lonely = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).unwrap();
     let said = CrossValidation::new(&lonely).run().unwrap_err().to_string();
     assert!(said.contains("the label -1 is on one row"), "{said}");

@@ -56,7 +56,7 @@ fn words_become_a_feature_for_each_value() {
             [60.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0],
         ]
     );
-    assert_eq!(data.targets, [1.0, 0.0, 1.0, 0.0]);
+    assert_eq!(data.targets[..], [1.0, 0.0, 1.0, 0.0]);
     assert_eq!(data.recipe.unwrap().classes(), ["no", "yes"]);
 }
 
@@ -162,7 +162,7 @@ fn without_a_header_columns_are_numbers() {
     assert_eq!(names(&data), ["1=DE", "1=FR", "2"]);
     let again = ReadOptions { recipe: data.recipe, header: Some(false), ..ReadOptions::default() };
     let other = from(text, &again).unwrap();
-    assert_eq!(other.targets, [1.0, 2.0, 1.0]);
+    assert_eq!(other.targets[..], [1.0, 2.0, 1.0]);
     let narrow = from("FR,3\n", &again).unwrap_err().to_string();
     assert!(narrow.contains("has 2 columns where the training data has 3"), "{narrow}");
 }
@@ -206,7 +206,7 @@ fn a_model_finds_its_columns_and_needs_no_others() {
         &ReadOptions { recipe: data.recipe.clone(), label: Label::Last, ..ReadOptions::default() },
     );
     let same = same.unwrap();
-    assert_eq!(same.targets, [0.0, 1.0]);
+    assert_eq!(same.targets[..], [0.0, 1.0]);
     assert_eq!(margins[..2], model.margins(&same.matrix)[..]);
     let block = &model.blocks[0];
     let weight = |name: &str| {

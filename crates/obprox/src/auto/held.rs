@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
+use super::blockwise;
 use super::expansion::Expansion;
 use super::quadratic::Quadratic;
 use crate::checkpoint::{read_array, read_exactly, write_array};
@@ -42,7 +43,11 @@ impl Held {
     }
 
     /// The minimum of the model around a place.
-    pub fn minimum(&mut self, Expansion { terms, x, u }: &Expansion, tolerance: f64) -> Vec<f64> {
+    pub fn minimum(&mut self, at: &Expansion, tolerance: f64) -> Vec<f64> {
+        let Expansion { terms, x, u, blocks } = at;
+        if let Some(blocks) = blocks {
+            return blockwise::minimum(&self.quadratic, &self.order, at, blocks, tolerance);
+        }
         let l1: Vec<f64> = self.order.iter().map(|&at| terms[at].l1).collect();
         let (mut ordered, mut slopes) = (self.of(x), self.of(u));
         self.quadratic.solve(&l1, &mut ordered, &mut slopes, tolerance);
@@ -53,14 +58,14 @@ impl Held {
 
     /// A place after the intercept, the coordinate behind the features, has gone to its optimum by this Hessian.
     pub fn centred(&self, place: &Expansion, features: usize) -> Expansion {
-        let Expansion { terms, mut x, mut u } = place.clone();
+        let Expansion { terms, mut x, mut u, blocks } = place.clone();
         if let Some(at) = self.order.iter().position(|&at| at == features) {
             let line = self.quadratic.row(at);
             let delta = -u[features] / line[at];
             x[features] += delta;
             self.order.iter().zip(line).for_each(|(&at, h)| u[at] += h * delta);
         }
-        Expansion { terms, x, u }
+        Expansion { terms, x, u, blocks }
     }
 
     /// Goes with its features to a set that has more of them.

@@ -19,6 +19,7 @@
 //! Citations: the orthant face of the paper; Friedman, Hastie and Tibshirani, Regularization paths for generalized
 //! linear models via coordinate descent, 2010; Lee, Sun and Saunders, Proximal Newton-type methods, 2014.
 
+mod blockwise;
 mod cholesky;
 mod expansion;
 pub(crate) mod face;
@@ -47,7 +48,7 @@ use crate::fit::{Ended, Solver, Standing, Support};
 use crate::huge::Huge;
 use crate::intercept;
 use crate::observe::{Control, Progress, Round, Stage};
-use crate::penalty::{ElasticNet, Penalty, Term};
+use crate::penalty::{ElasticNet, Separable, Term};
 use crate::problem::{Point, Problem};
 use crate::rows::{DualJob, Gradient, Shards};
 use crate::switch::Phase;
@@ -147,7 +148,10 @@ impl<'a> Auto<'a> {
             Some(left) => left,
             None => {
                 let reduced = Reduced::new(problem, floor, start);
-                let point = start.map_or_else(|| Point::zero(&reduced.problem), |start| reduced.shrink(start));
+                let mut point = start.map_or_else(|| Point::zero(&reduced.problem), |start| reduced.shrink(start));
+                if let Some(penalty) = problem.regularization().on_blocks() {
+                    penalty.project(&mut point.weights);
+                }
                 let ended = End { lambda: f64::NAN, point, gradient: Huge::default() };
                 let rows = reduced.problem.rows();
                 Left { reduced, ended, before: None, rows, set: Vec::new(), held: None }
@@ -188,7 +192,9 @@ impl<'a> Auto<'a> {
 
     /// Says which relative gap will do: steps end where it is in sight.
     pub fn aiming_at(mut self, tolerance: f64) -> Self {
-        self.goal = (self.problem().outputs() == 1 && has_dual(self.problem())).then_some(tolerance);
+        // What a gap will be is foreseen for one output whose coordinates are penalised one by one.
+        let is_foreseen = self.problem().outputs() == 1 && self.problem().regularization().blocks.is_none();
+        self.goal = (is_foreseen && has_dual(self.problem())).then_some(tolerance);
         self
     }
 
@@ -282,6 +288,13 @@ impl<'a> Auto<'a> {
     /// The largest violation over all features.
     fn violation(&self) -> f64 {
         let outputs = self.problem().outputs();
+        if let Some(penalty) = self.problem().regularization().on_blocks() {
+            let of = |block: usize| {
+                let (x, slopes) = (penalty.gather(block, &self.point.weights), penalty.gather(block, &self.gradient));
+                penalty.violation(block, &x, &slopes)
+            };
+            return (0..penalty.blocks.len()).map(of).fold(0.0, f64::max);
+        }
         let of = |(at, (&x, &slope)): (usize, (&f64, &f64))| {
             self.problem().regularization().term(at / outputs).violation(x, slope)
         };
@@ -318,7 +331,8 @@ impl<'a> Auto<'a> {
     fn blocks(&self) -> Vec<Range<usize>> {
         let outputs = self.problem().outputs();
         let size = (self.set.len() + usize::from(self.problem().has_intercept())) * outputs;
-        if outputs == 1 || size <= self.plan.jointly {
+        // A block may have coordinates of all outputs.
+        if outputs == 1 || size <= self.plan.jointly || self.problem().regularization().blocks.is_some() {
             return std::iter::once(0..outputs).collect();
         }
         (0..outputs).map(|output| output..output + 1).collect()

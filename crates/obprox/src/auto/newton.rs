@@ -6,14 +6,15 @@
 
 use std::ops::Range;
 
+use super::blockwise::{self, InSet};
 use super::expansion::Expansion;
 use super::held::Held;
 use super::quadratic::LARGE;
 use super::search::{Step, search};
 use super::{Auto, End, products};
 use crate::huge::Huge;
-use crate::penalty::{ElasticNet, Term};
-use crate::rows::Model;
+use crate::penalty::ElasticNet;
+use crate::rows::{Job, Model};
 use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 use crate::{Result, intercept};
 
@@ -152,16 +153,28 @@ impl Auto<'_> {
             }
         }
         u.iter_mut().zip(&terms).zip(&x).for_each(|((u, term), x)| *u += term.l2 * x);
-        Ok(Expansion { terms, x, u })
+        Ok(Expansion { terms, x, u, blocks: self.blocks_in_set(outputs) })
+    }
+
+    /// The penalty's blocks on the coordinates of these outputs, where it is one on blocks.
+    fn blocks_in_set(&self, outputs: &Range<usize>) -> Option<InSet> {
+        let regularization = self.problem().regularization();
+        let penalty = regularization.blocks.as_ref()?;
+        let (all, intercept) = (self.problem().outputs(), self.problem().has_intercept().then_some(None));
+        let of_output = |output: usize| {
+            let of_set = self.set.iter().map(move |&feature| Some(feature as usize * all + output));
+            of_set.chain(intercept)
+        };
+        let coordinates: Vec<Option<usize>> = outputs.clone().flat_map(of_output).collect();
+        Some(InSet::new(penalty, self.stretch * regularization.l1, &coordinates))
     }
 
     /// Goes from x towards z as far as F falls; false where that was the last step of this round.
     fn step(&mut self, outputs: &Range<usize>, at: &Expansion, z: &[f64], progress: &mut Progress) -> Result<bool> {
-        let Expansion { terms, x, .. } = at;
+        let x = &at.x;
         let expected = at.expected(z);
-        let penalty = |x: &[f64]| terms.iter().zip(x).map(|(term, &x)| term.value(x)).sum::<f64>();
         if progress.objective.is_nan() {
-            progress.objective = penalty(x) + self.rows.loss(0.0)?;
+            progress.objective = at.penalty(x) + self.rows.loss(0.0)?;
         }
         let objective = progress.objective;
         progress.hidden += usize::from(-expected <= f64::EPSILON * objective.abs());
@@ -169,7 +182,7 @@ impl Auto<'_> {
             return Ok(false);
         }
         self.rows.propose(outputs.clone(), x, z)?;
-        let taken = search(objective, expected, (x, z), |size, x| Ok(self.rows.loss(size)? + penalty(x)))?;
+        let taken = search(objective, expected, (x, z), |size, x| Ok(self.rows.loss(size)? + at.penalty(x)))?;
         let size = taken.as_ref().map_or(0.0, |step| step.size);
         self.steps += 1;
         let was_lifted = self.lifted;
@@ -247,9 +260,15 @@ impl Auto<'_> {
 
     /// A point near the minimum of the model around a point; `share` is what may be left of the violation there.
     fn minimum(&mut self, outputs: &Range<usize>, at: &Expansion, share: f64, begins: bool) -> Result<Vec<f64>> {
-        let Expansion { terms, x, u } = at;
+        let Expansion { terms, x, u, blocks } = at;
         let is_alone = outputs.len() == 1;
-        let is_hollow = is_alone && x.len() > SMALL_HESSIAN && {
+        if let Some(blocks) = blocks {
+            let most = if is_alone { self.plan.largest_hessian } else { self.plan.jointly };
+            if x.len() > most {
+                return self.accelerated(outputs, at, blocks, ROUGHLY * share);
+            }
+        }
+        let is_hollow = is_alone && blocks.is_none() && x.len() > SMALL_HESSIAN && {
             let hollow = if x.len() <= LARGE_HESSIAN { HOLLOW } else { 1.0 };
             hollow * self.rows.entries()? < (x.len() * x.len()) as f64
         };
@@ -288,12 +307,33 @@ impl Auto<'_> {
         Ok(self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(at), tolerance))
     }
 
+    /// The same by products with the Hessian, for a penalty on blocks.
+    fn accelerated(
+        &mut self,
+        outputs: &Range<usize>,
+        at: &Expansion,
+        blocks: &InSet,
+        tolerance: f64,
+    ) -> Result<Vec<f64>> {
+        let squares = self.rows.numbers(&Job::Diagonal { outputs: outputs.clone() })?;
+        let added: Vec<f64> = squares.iter().zip(&at.terms).map(|(h, term)| self.damping * h + term.l2).collect();
+        let diagonal: Vec<f64> = squares.iter().zip(&added).map(|(h, added)| h + added).collect();
+        blockwise::accelerated(at, blocks, &diagonal, tolerance, |v| {
+            let mut product = self.rows.numbers(&Job::Product { outputs: outputs.clone(), v })?;
+            product.iter_mut().zip(&added).zip(v).for_each(|((sum, added), v)| *sum += added * v);
+            Ok(product)
+        })
+    }
+
     /// The point where a fit starts, with slopes that make up for what the Hessian does not know.
     ///
     /// Where the Hessian changes steadily along a path, t = ln λ, one made at t_H misses a change of the slopes on the way
     /// from t_a to t_b that is in proportion to (t_a + t_b)/2 − t_H. What it missed on the way to this start can be seen.
     fn foreseen(&self, at: &Expansion) -> Option<Expansion> {
         let ([Some(from), Some(before)], Some(held)) = (&self.ends, &self.held) else { return None };
+        if at.blocks.is_some() {
+            return None;
+        }
         let to = self.problem().lambda();
         let (length, length_before) = ((to / from.lambda).ln(), (from.lambda / before.lambda).ln());
         let near = held.near?;
@@ -309,7 +349,7 @@ impl Auto<'_> {
         for (&place, foretold) in held.order.iter().zip(held.quadratic.times(&step)) {
             u[place] += ratio * (at.u[place] - slopes[place] - foretold);
         }
-        Some(Expansion { terms: at.terms.clone(), x: at.x.clone(), u })
+        Some(Expansion { u, ..at.clone() })
     }
 
     /// Takes some more places into a Hessian; false where another one had better be made.

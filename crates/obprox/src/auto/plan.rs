@@ -99,6 +99,7 @@ mod tests {
     use crate::fit::{Ended, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;
+    use crate::penalty::{Bounds, Groups, Penalty};
     use crate::problem::{Lambda, Terms};
     use crate::rows::Memory;
     use crate::{Certificate, Run, Settings};
@@ -131,7 +132,13 @@ mod tests {
         let row_weights = (seed % 2 == 1).then(|| (0..n_rows).map(|row| (row % 3) as f64 + 0.5).collect());
         let lambda = Lambda::OfMax([0.5, 0.05, 0.003][seed % 3]);
         let l2 = if seed == 2 { 0.01 } else { 0.0 };
-        let terms = Terms { lambda, l2, row_weights, intercept: seed != 1, ..Terms::default() };
+        // On blocks: no weight below 0, and features in threes.
+        let penalty: Option<Arc<dyn Penalty>> = match seed {
+            3 => Some(Arc::new(Bounds::positive(n_cols))),
+            4 => Some(Arc::new(Groups::new((0..n_cols as u32).map(|feature| feature / 3).collect()).unwrap())),
+            _ => None,
+        };
+        let terms = Terms { lambda, l2, penalty, row_weights, intercept: seed != 1, ..Terms::default() };
         let data = Dataset::new(Matrix::from_rows(n_cols, &rows), (0..n_rows).map(target).collect());
         Problem::new(data, loss.build(if loss == LossKind::Softmax { 3 } else { 2 }), &terms).unwrap()
     }
@@ -181,7 +188,7 @@ mod tests {
     #[test]
     fn every_plan_leads_to_one_optimum() {
         for loss in LOSSES {
-            for seed in 0..3 {
+            for seed in 0..5 {
                 let problem = problem(loss, seed, 40 + 7 * seed);
                 let settings = Settings { tolerance: 1e-9, ..Settings::default() };
                 let best = Run::new(&problem, settings).fit().unwrap();

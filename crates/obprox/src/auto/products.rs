@@ -32,7 +32,7 @@ struct Hessian<'a> {
 
 impl Hessian<'_> {
     fn times(&self, v: &[f64]) -> Vec<f64> {
-        let job = Job::Product { output: self.output, v };
+        let job = Job::Product { outputs: self.output..self.output + 1, v };
         let mut product = self.rows.borrow_mut().numbers(&job).unwrap_or_else(|error| {
             self.failed.borrow_mut().get_or_insert(error);
             vec![0.0; v.len()]
@@ -50,9 +50,9 @@ pub(super) fn minimum(
     damping: f64,
     tolerance: f64,
 ) -> Result<Vec<f64>> {
-    let Expansion { terms, x, u } = at;
+    let Expansion { terms, x, u, .. } = at;
     let output = outputs.start;
-    let squares = rows.numbers(&Job::Diagonal { output })?;
+    let squares = rows.numbers(&Job::Diagonal { outputs: outputs.clone() })?;
     let added: Vec<f64> = squares.iter().zip(terms).map(|(square, term)| damping * square + term.l2).collect();
     let diagonal = squares.iter().zip(&added).map(|(square, added)| square + added).collect();
     let hessian = Hessian { rows: RefCell::new(rows), failed: RefCell::new(None), output, added, diagonal };

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::penalty::{Penalty, Term};
+use crate::penalty::{Separable, Term};
 use crate::problem::{Lambda, Point, Problem};
 use crate::rows::{pass, stays_in_rows};
 use crate::tuning::FEW;
@@ -36,7 +36,8 @@ impl Reduced {
             _ => Self { problem: Arc::new(problem.clone()), kept: None },
         };
         let share = floor.unwrap_or(problem.lambda()) / problem.lambda();
-        if problem.n_features() <= FEW || share.is_nan() {
+        // Blocks stay whole.
+        if problem.n_features() <= FEW || share.is_nan() || problem.regularization().blocks.is_some() {
             return whole();
         }
         let Some(bounds) = problem.steepest() else { return whole() };

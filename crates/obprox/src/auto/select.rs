@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::Auto;
 use crate::Result;
-use crate::penalty::{Penalty, Term};
+use crate::penalty::{OnBlocks, Separable, Term};
 use crate::tuning::{FEW, LARGE_HESSIAN};
 
 /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
@@ -49,6 +49,11 @@ impl Auto<'_> {
     pub(super) fn steepness(&self) -> f64 {
         let outputs = self.problem().outputs();
         let regularization = self.problem().regularization();
+        if let Some(penalty) = regularization.on_blocks() {
+            let least = |block: usize| penalty.least_lambda(block, &penalty.gather(block, &self.gradient));
+            let blocks = (0..penalty.blocks.len()).into_par_iter().map(least);
+            return blocks.filter(|least| least.is_finite()).reduce(|| 0.0, f64::max) / penalty.lambda;
+        }
         let steepness = |(at, slope): (usize, &f64)| {
             let kink = regularization.term(at / outputs).kink();
             if kink > 0.0 { slope.abs() / kink } else { 0.0 }
@@ -64,6 +69,9 @@ impl Auto<'_> {
         if self.plan.takes_all {
             return (0..self.problem().n_features() as u32).collect();
         }
+        if let Some(penalty) = self.problem().regularization().on_blocks() {
+            return self.select_blocks(penalty, reach);
+        }
         // What to do with a feature: nothing, or how badly it is wanted (without end where it must be there).
         let want = |feature: usize| {
             let span = feature * outputs..(feature + 1) * outputs;
@@ -74,8 +82,32 @@ impl Auto<'_> {
             let slope = self.gradient[span].iter().fold(0.0, |most: f64, slope| most.max(slope.abs()));
             (slope > reach * kink).then_some((slope / kink, feature as u32))
         };
-        let wanted: Vec<(f64, u32)> =
-            (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14).filter_map(want).collect();
+        let features = (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14);
+        self.worst(features.filter_map(want).collect())
+    }
+
+    /// The same of blocks, whose features are taken together.
+    fn select_blocks(&self, penalty: OnBlocks, reach: f64) -> Vec<u32> {
+        let lambda = self.stretch * penalty.lambda;
+        let want = |block: usize| {
+            if penalty.gather(block, &self.point.weights).iter().any(|&x| x != 0.0) {
+                return Some((f64::INFINITY, block as u32));
+            }
+            let least = penalty.least_lambda(block, &penalty.gather(block, &self.gradient));
+            (least > reach * lambda).then_some((least / lambda, block as u32))
+        };
+        let chosen = self.worst((0..penalty.blocks.len()).into_par_iter().filter_map(want).collect());
+        let outputs = self.problem().outputs() as u32;
+        let of = |&block: &u32| penalty.blocks.coordinates(block as usize).iter().map(move |&at| at / outputs);
+        let mut features: Vec<u32> = chosen.iter().flat_map(of).collect();
+        // Outputs of a feature that are blocks by themselves bring the others along.
+        features.sort_unstable();
+        features.dedup();
+        features
+    }
+
+    /// What must be there, and the most wanted of the others, as many again; in order.
+    fn worst(&self, wanted: Vec<(f64, u32)>) -> Vec<u32> {
         let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
         let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
         // As many again, or a few more than that at first; hardly ever are more features wanted than there are rows.

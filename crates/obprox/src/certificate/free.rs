@@ -14,7 +14,8 @@ use std::borrow::Cow;
 
 use super::Intercept;
 use crate::Result;
-use crate::penalty::{Penalty, Term};
+use crate::penalty::block::Kind;
+use crate::penalty::{Separable, Term};
 use crate::problem::{Point, Problem};
 use crate::rows::{DualJob, Job, Shards};
 
@@ -66,7 +67,9 @@ pub(super) fn without_slope<'a>(
 /// Whether there may be features without penalty: with the same l1 penalty on all, only the intercept has none.
 fn has_free_features(problem: &Problem) -> bool {
     let regularization = problem.regularization();
-    regularization.l1 == 0.0 || regularization.weights.as_ref().is_some_and(|weights| weights.contains(&0.0))
+    regularization.blocks.is_some()
+        || regularization.l1 == 0.0
+        || regularization.weights.as_ref().is_some_and(|weights| weights.contains(&0.0))
 }
 
 /// Corrects the dual point of placed rows, whose gradient is at hand.
@@ -79,9 +82,13 @@ pub(super) fn feasible<'a>(
     gradient: &'a [f64],
 ) -> Result<Feasible<'a>> {
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
-    let is_free = |feature: &u32| {
-        let term = regularization.term(*feature as usize);
-        term.kink() == 0.0 && term.l2 == 0.0
+    let is_free = |feature: &u32| match regularization.on_blocks() {
+        // All outputs of a feature are free, or none.
+        Some(penalty) => penalty.kind(penalty.blocks.of(*feature as usize * outputs)) == Kind::Free,
+        None => {
+            let term = regularization.term(*feature as usize);
+            term.kink() == 0.0 && term.l2 == 0.0
+        }
     };
     let some = if has_free_features(problem) { problem.n_features() as u32 } else { 0 };
     let features: Vec<u32> = (0..some).filter(is_free).collect();

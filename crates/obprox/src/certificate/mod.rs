@@ -16,7 +16,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::free::Feasible;
-use crate::penalty::{Penalty, Term};
+use crate::penalty::block::Kind;
+use crate::penalty::{OnBlocks, Separable, Term};
 use crate::problem::{Point, Problem};
 use crate::rows::{DualJob, Gradient, Shards};
 use crate::{Result, intercept};
@@ -123,9 +124,12 @@ fn intercepts(problem: &Problem, at: &[f64], gradient: &Gradient) -> Vec<Interce
     at.iter().zip(&gradient.intercept).map(|(&at, &slope)| Intercept { at, slope }).collect()
 }
 
-/// Whether the loss has a conjugate, and so the problem a dual.
+/// Whether the loss has a conjugate, and so the problem a dual. Where weights are bounded from one side and not penalised,
+/// no multiple of a dual point is feasible, and nothing is proved by it.
 pub(crate) fn has_dual(problem: &Problem) -> bool {
-    problem.loss().conjugate(&vec![0.0; problem.outputs()], problem.targets()[0]).is_some()
+    let is_half_free = |penalty: OnBlocks| (0..penalty.blocks.len()).any(|block| penalty.kind(block) == Kind::HalfFree);
+    !problem.regularization().on_blocks().is_some_and(is_half_free)
+        && problem.loss().conjugate(&vec![0.0; problem.outputs()], problem.targets()[0]).is_some()
 }
 
 /// An intercept: its value and its slope.
@@ -139,15 +143,23 @@ struct Intercept {
 fn figures(problem: &Problem, point: &Point, gradient: &Gradient) -> Certificate {
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
     let (loss, intercepts) = (gradient.loss, intercepts(problem, &point.intercept, gradient));
-    let parts: Vec<Sums> = point
-        .weights
-        .par_chunks(BLOCK)
-        .zip(gradient.weights.par_chunks(BLOCK))
-        .enumerate()
-        .map(|(block, (weights, gradient))| {
-            Sums::of(weights, gradient, |at| regularization.term((block * BLOCK + at) / outputs))
-        })
-        .collect();
+    let parts: Vec<Sums> = match regularization.on_blocks() {
+        Some(penalty) => {
+            let of = |block: usize| Sums::of_block(penalty, block, &point.weights, &gradient.weights);
+            let blocks: Vec<usize> = (0..penalty.blocks.len()).step_by(BLOCK).collect();
+            let range = |&first: &usize| (first..(first + BLOCK).min(penalty.blocks.len())).map(of);
+            blocks.par_iter().map(|first| range(first).fold(Sums::default(), Sums::plus)).collect()
+        }
+        None => point
+            .weights
+            .par_chunks(BLOCK)
+            .zip(gradient.weights.par_chunks(BLOCK))
+            .enumerate()
+            .map(|(block, (weights, gradient))| {
+                Sums::of(weights, gradient, |at| regularization.term((block * BLOCK + at) / outputs))
+            })
+            .collect(),
+    };
     let Sums { l1, penalty, nnz, mut kkt, mut mapping, zeros, mut support } =
         parts.into_iter().fold(Sums::default(), Sums::plus);
     let mut filled = nnz;
@@ -208,6 +220,24 @@ impl Sums {
         sums
     }
 
+    fn of_block(penalty: OnBlocks, block: usize, weights: &[f64], gradient: &[f64]) -> Self {
+        let (x, g) = (penalty.gather(block, weights), penalty.gather(block, gradient));
+        let mut to: Vec<f64> = x.iter().zip(&g).map(|(x, g)| x - g).collect();
+        penalty.prox(block, 1.0, &mut to);
+        let violation = penalty.violation(block, &x, &g);
+        let is_zero = x.iter().all(|&x| x == 0.0);
+        let (zeros, support) = if is_zero { (square(violation), 0.0) } else { (0.0, square(violation)) };
+        Self {
+            l1: x.iter().map(|x| x.abs()).sum(),
+            penalty: if is_zero { 0.0 } else { penalty.value(block, &x) },
+            nnz: x.iter().filter(|x| **x != 0.0).count(),
+            kkt: violation,
+            mapping: x.iter().zip(to).map(|(x, to)| square(x - to)).sum(),
+            zeros,
+            support,
+        }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             l1: self.l1 + other.l1,
@@ -227,6 +257,9 @@ const ROUNDING: f64 = 8.0 * f64::EPSILON;
 /// F less the dual value of a feasible point and what unpenalised coordinates leave open.
 fn gap(rows: &mut dyn Shards, problem: &Problem, objective: f64, feasible: &Feasible) -> Result<f64> {
     let (outputs, regularization) = (problem.outputs(), problem.regularization());
+    if let Some(penalty) = regularization.on_blocks() {
+        return gap_on_blocks(rows, problem, penalty, objective, feasible);
+    }
     let Feasible { gradient, off, open } = feasible;
     let slope = |at: usize| gradient[at].abs() + off.as_ref().map_or(0.0, |off| off[at]);
     let room = |at: usize| {
@@ -243,11 +276,39 @@ fn gap(rows: &mut dyn Shards, problem: &Problem, objective: f64, feasible: &Feas
     };
     let conjugate: f64 = (0..with_l2).map(of).sum();
     let mean = rows.dual(DualJob::Value(scale))?[0];
+    Ok(widened(problem, objective, mean, conjugate, scale * open))
+}
+
+/// The same with a penalty on blocks.
+fn gap_on_blocks(
+    rows: &mut dyn Shards,
+    problem: &Problem,
+    penalty: OnBlocks,
+    objective: f64,
+    feasible: &Feasible,
+) -> Result<f64> {
+    let blocks: Vec<usize> =
+        (0..penalty.blocks.len()).into_par_iter().filter(|&block| penalty.kind(block) == Kind::Penalised).collect();
+    let dual = |block: usize, scale: f64| {
+        let of = |&at: &u32| -scale * feasible.gradient[at as usize];
+        penalty.blocks.coordinates(block).iter().map(of).collect::<Vec<f64>>()
+    };
+    let room = |&block: &usize| penalty.room(block, &dual(block, 1.0));
+    // A border that was rounded the wrong way is still one to stay behind.
+    let scale = blocks.par_iter().map(room).reduce(|| 1.0, f64::min);
+    let scale = if scale < 1.0 { scale * (1.0 - 4.0 * f64::EPSILON) } else { scale };
+    let conjugates: Vec<f64> = blocks.par_iter().map(|&block| penalty.conjugate(block, &dual(block, scale))).collect();
+    let mean = rows.dual(DualJob::Value(scale))?[0];
+    Ok(widened(problem, objective, mean, conjugates.iter().sum(), scale * feasible.open))
+}
+
+/// F less the dual value and what is open, by what rounding may have hidden of it more.
+fn widened(problem: &Problem, objective: f64, mean: f64, conjugate: f64, open: f64) -> f64 {
     // Terms of a sum may be much larger than the sum: about as large as the loss at x = 0.
     let rounding = ROUNDING * (objective.abs() + mean.abs() + conjugate + 1e3 * problem.least_scale());
-    let gap = objective + mean + conjugate + scale * open;
+    let gap = objective + mean + conjugate + open;
     // A dual that is not finite proves nothing; it must not pass for a loss without a dual. F − F* is never negative.
-    Ok(if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding })
+    if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) + rounding }
 }
 
 fn square(x: f64) -> f64 {

@@ -67,6 +67,21 @@ impl<T: Pod + Send + Sync> From<Vec<T>> for Buffer<T> {
     }
 }
 
+impl<T: Pod + PartialEq> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl<'a, T: Pod> IntoIterator for &'a Buffer<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl<T> Clone for Buffer<T> {
     fn clone(&self) -> Self {
         Self { data: self.data, len: self.len, owner: Arc::clone(&self.owner) }

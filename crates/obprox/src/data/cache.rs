@@ -41,7 +41,7 @@ use rayon::prelude::*;
 use super::import::{RowsAre, rows_of, sound_offsets};
 use super::{Buffer, Csr, Dataset, Dense, Matrix, Value};
 use crate::output::write_whole_checked;
-use crate::{Error, Result, memory};
+use crate::{Error, Result};
 
 /// The first bytes of a cache: the control character stops a terminal, the line end shows a mangled transfer.
 pub(super) const MAGIC: &[u8; 8] = b"OBPROX\x1a\n";
@@ -85,10 +85,7 @@ pub(super) fn read(name: &str, path: &Path) -> Result<Dataset> {
     let file = File::open(path).map_err(Error::reading(path))?;
     let map = map(&file).map_err(Error::reading(path))?;
     let advice = "write the cache again from its source (obprox data convert)";
-    let dataset = open(map).map_err(|flaw| Error::file(name, format!("{flaw}: {advice}")))?;
-    let Opened { matrix, targets, names } = dataset;
-    memory::check(size_of_val(&targets[..]) as u128, || format!("{name}: {} targets", targets.len()))?;
-    Ok(Dataset { names, ..Dataset::new(matrix, targets.to_vec()) })
+    open(map).map_err(|flaw| Error::file(name, format!("{flaw}: {advice}")))
 }
 
 fn map(file: &File) -> io::Result<Mmap> {
@@ -101,17 +98,11 @@ fn map(file: &File) -> io::Result<Mmap> {
     }
 }
 
-/// What a cache holds, still in its file.
-struct Opened {
-    matrix: Matrix,
-    targets: Buffer<f64>,
-    names: Option<Vec<String>>,
-}
-
 /// What is wrong with a cache.
 type Flaw = &'static str;
 
-fn open(map: Mmap) -> std::result::Result<Opened, Flaw> {
+/// What a cache holds, still in its file.
+fn open(map: Mmap) -> std::result::Result<Dataset, Flaw> {
     let map = Arc::new(map);
     let header = Header::from_bytes(&map)?;
     sums_agree(&map)?;
@@ -134,7 +125,7 @@ fn open(map: Mmap) -> std::result::Result<Opened, Flaw> {
     let names = windows.names(header.names_bytes, n_cols)?;
     let sums = windows.at.next_multiple_of(ALIGNMENT);
     match sums + sums.div_ceil(BLOCK) * size_of::<u32>() == map.len() {
-        true => Ok(Opened { matrix, targets, names }),
+        true => Ok(Dataset { matrix, targets, names, recipe: None }),
         false => Err(TRUNCATED),
     }
 }

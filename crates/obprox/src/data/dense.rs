@@ -1,6 +1,7 @@
 //! Rows stored whole.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::rows::{Rows, Value};
 
@@ -10,12 +11,20 @@ pub struct Dense<V: Value> {
     n_rows: usize,
     n_cols: usize,
     values: V::Array,
+    /// Entries that are not zero, once they were counted.
+    nnz: OnceLock<usize>,
 }
 
 impl<V: Value> Dense<V> {
     /// Takes an array of `n_rows × n_cols` values, row after row.
     pub(crate) fn new(n_rows: usize, n_cols: usize, values: V::Array) -> Self {
-        Self { n_rows, n_cols, values }
+        Self { n_rows, n_cols, values, nnz: OnceLock::new() }
+    }
+
+    /// Entries that are not zero; they are counted once.
+    pub(crate) fn nnz(&self) -> usize {
+        let count = || V::iter(&self.values, 0..self.n_rows * self.n_cols).filter(|&value| value != 0.0).count();
+        *self.nnz.get_or_init(count)
     }
 
     /// The values' array.

@@ -55,8 +55,8 @@ impl Matrix {
             Self::Ones(csr) => csr.indices().len(),
             Self::Sparse32(csr) => csr.indices().len(),
             Self::Sparse64(csr) => csr.indices().len(),
-            Self::Dense32(dense) => dense.values().iter().filter(|&&value| value != 0.0).count(),
-            Self::Dense64(dense) => dense.values().iter().filter(|&&value| value != 0.0).count(),
+            Self::Dense32(dense) => dense.nnz(),
+            Self::Dense64(dense) => dense.nnz(),
         }
     }
 

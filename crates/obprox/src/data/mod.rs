@@ -52,7 +52,7 @@ pub struct Dataset {
     /// The features.
     pub matrix: Matrix,
     /// One label or regression target a row.
-    pub targets: Vec<f64>,
+    pub targets: Buffer<f64>,
     /// Names of the columns, where the source has them.
     pub names: Option<Vec<String>>,
     /// How the features were made of a table's columns, where they were learnt from one.
@@ -63,7 +63,7 @@ impl Dataset {
     /// Rows with their targets.
     pub fn new(matrix: Matrix, targets: Vec<f64>) -> Self {
         assert_eq!(matrix.n_rows(), targets.len(), "a data set has one target a row");
-        Self { matrix, targets, names: None, recipe: None }
+        Self { matrix, targets: targets.into(), names: None, recipe: None }
     }
 
     /// Makes it at least `n_cols` columns wide; the new columns are empty.

@@ -29,7 +29,7 @@ pub struct Clock {
     pub steps: u64,
     /// Steps before this one, in this epoch.
     pub steps_in_epoch: u64,
-    /// The penalty's own time, Σ [`tick`](crate::penalty::Penalty::tick) over the steps before this one.
+    /// The penalty's own time, Σ [`tick`](crate::penalty::Separable::tick) over the steps before this one.
     pub elapsed: f64,
     /// The tick of the step under way.
     pub tick: f64,

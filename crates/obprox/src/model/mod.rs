@@ -51,6 +51,8 @@ pub struct Model {
     pub lambda: f64,
     /// λ₂.
     pub l2: f64,
+    /// What the penalty is called, where it is not λ‖x‖₁.
+    pub penalty: Option<String>,
     /// Names of the features that any block uses, where the data had names: (feature, name).
     pub names: Vec<(u32, String)>,
     /// How the features it uses are made of a table's columns, where it was trained on a table.
@@ -93,6 +95,7 @@ impl Model {
             blocks,
             lambda: problem.lambda(),
             l2: problem.regularization().l2,
+            penalty: problem.regularization().name().map(str::to_owned),
             names: names.unwrap_or_default(),
             table: problem.recipe().map(|recipe| recipe.used(&used)),
             certificate: Some(certificate.clone()),

@@ -1,14 +1,22 @@
-//! Penalties: sums over the coordinates of a convex term with its kink at zero.
+//! Penalties: sums of convex terms with their kinks at zero.
 //!
-//! A method asks a [`Term`] for one coordinate at a time and never learns which penalty it serves.
+//! l1 and the elastic net are sums over coordinates: a method asks a [`Term`] for one at a time and never learns which
+//! penalty it serves. Any other is a [`Penalty`] on blocks of coordinates, which may come from outside.
 
+pub(crate) mod block;
+mod bounds;
 mod elastic_net;
+mod group;
 mod l1;
 pub mod shrink;
 
 use std::sync::Arc;
 
+pub(crate) use block::OnBlocks;
+pub use block::{Block, Blocks, Blockwise, Penalty, Smooth};
+pub use bounds::Bounds;
 pub use elastic_net::ElasticNet;
+pub use group::Groups;
 pub use l1::L1;
 
 /// The penalty of one coordinate.
@@ -21,7 +29,7 @@ pub trait Term: Copy {
     /// projected back on the face. A penalised zero stays zero; a coordinate without kink just steps.
     fn face(self, x: f64, gradient: f64, step: f64) -> f64;
     /// The value of x after proximal (or Orthant) steps without gradient, which took the penalty's clock
-    /// `elapsed` on: see [`Penalty::tick`].
+    /// `elapsed` on: see [`Separable::tick`].
     fn rest(self, x: f64, elapsed: f64) -> f64;
     /// k proximal steps of size α under the constant gradient g.
     fn drift(self, x: f64, gradient: f64, step: f64, k: u64) -> f64;
@@ -37,8 +45,8 @@ pub trait Term: Copy {
     fn kink(self) -> f64;
 }
 
-/// A penalty over all coordinates.
-pub trait Penalty: Clone + Send + Sync {
+/// A penalty that is a sum over coordinates.
+pub trait Separable: Clone + Send + Sync {
     /// The term of a coordinate.
     type Term: Term;
     /// The term of feature j.
@@ -52,8 +60,9 @@ pub trait Penalty: Clone + Send + Sync {
 
 /// λ, λ₂ and the features' weights: the penalty as a problem states it.
 ///
-/// p(x) = Σ_j w_j·λ|x_j| + (λ₂/2) Σ_{w_j > 0} x_j². A weight of 0 frees the feature of both parts.
-#[derive(Clone, Debug, PartialEq)]
+/// p(x) = Σ_j w_j·λ|x_j| + (λ₂/2) Σ_{w_j > 0} x_j². A weight of 0 frees the feature of both parts. A penalty on blocks
+/// stands in for the first part, with (λ₂/2)‖x‖² for the second.
+#[derive(Clone, Debug)]
 pub struct Regularization {
     /// λ.
     pub l1: f64,
@@ -61,12 +70,24 @@ pub struct Regularization {
     pub l2: f64,
     /// One weight a feature; none means 1 for all.
     pub weights: Option<Arc<[f64]>>,
+    /// The penalty, where it is one on blocks.
+    pub blocks: Option<Blockwise>,
 }
 
 impl Regularization {
     /// λ‖x‖₁ alone.
     pub fn l1(lambda: f64) -> Self {
-        Self { l1: lambda, l2: 0.0, weights: None }
+        Self { l1: lambda, l2: 0.0, weights: None, blocks: None }
+    }
+
+    /// The penalty on blocks, where it is one.
+    pub(crate) fn on_blocks(&self) -> Option<OnBlocks<'_>> {
+        self.blocks.as_ref().map(|blocks| blocks.with(self.l1, self.l2))
+    }
+
+    /// What the penalty on blocks is called, where it is one.
+    pub fn name(&self) -> Option<&str> {
+        self.blocks.as_ref().map(|blocks| blocks.penalty().name())
     }
 
     /// The weight of a feature.
@@ -76,11 +97,15 @@ impl Regularization {
     }
 }
 
-impl Penalty for Regularization {
+impl Separable for Regularization {
     type Term = ElasticNet;
 
     #[inline]
     fn term(&self, feature: usize) -> ElasticNet {
+        if self.blocks.is_some() {
+            // The kinks are those of the blocks.
+            return ElasticNet { l1: 0.0, l2: self.l2 };
+        }
         match &self.weights {
             None => ElasticNet { l1: self.l1, l2: self.l2 },
             // A weight of 0 frees the feature of both parts.
@@ -98,6 +123,7 @@ impl Penalty for Regularization {
 
     fn keep(&self, features: &[u32]) -> Self {
         let kept = |weights: &Arc<[f64]>| features.iter().map(|&feature| weights[feature as usize]).collect();
-        Self { weights: self.weights.as_ref().map(kept), ..*self }
+        debug_assert!(self.blocks.is_none(), "blocks stay whole");
+        Self { weights: self.weights.as_ref().map(kept), blocks: None, ..*self }
     }
 }

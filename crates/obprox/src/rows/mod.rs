@@ -88,10 +88,10 @@ pub(crate) enum Job<'a> {
     },
     /// The diagonal of the Hessian on the working set, and its product with a vector, without forming it.
     Diagonal {
-        output: usize,
+        outputs: Range<usize>,
     },
     Product {
-        output: usize,
+        outputs: Range<usize>,
         v: &'a [f64],
     },
     /// Names a step from x to z on the working set's coordinates of these outputs.

@@ -2,9 +2,13 @@
 //!
 //! Coordinate descent does not mind how the columns are scaled, and it never raises F: started from a point that
 //! another solver calls optimal, it finds whatever that point has left.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::sync::Arc;
 
 use obprox::data::{Dataset, Matrix};
 use obprox::loss::LossKind;
+use obprox::penalty::Penalty;
 use obprox::{Lambda, Point, Problem, Terms};
 
 /// A problem; the intercept, where there is one, is a last column of ones without penalty.
@@ -18,6 +22,8 @@ pub struct Case {
     pub lambda: Lambda,
     pub l2: f64,
     pub feature_weights: Option<Vec<f64>>,
+    /// Instead of λ‖x‖₁.
+    pub penalty: Option<Arc<dyn Penalty>>,
     pub row_weights: Option<Vec<f64>>,
     pub intercept: bool,
     /// Stored as a dense matrix, else by its nonzeros.
@@ -35,6 +41,7 @@ impl Case {
             lambda,
             l2: 0.0,
             feature_weights: None,
+            penalty: None,
             row_weights: None,
             intercept: true,
             dense: false,
@@ -60,6 +67,7 @@ impl Case {
             lambda: self.lambda,
             l2: self.l2,
             feature_weights: self.feature_weights.clone(),
+            penalty: self.penalty.clone(),
             row_weights: self.row_weights.clone(),
             intercept: self.intercept,
             ..Terms::default()
@@ -203,6 +211,71 @@ impl Slow {
             }
         }
         before
+    }
+
+    /// The lowest F that accelerated proximal steps reach from a point, with a penalty that is given by its value and its
+    /// proximal step in place; that of the columns is λ₂ alone. The intercept's column, which comes last, is left alone.
+    pub fn proximal(
+        &self,
+        from: Option<&Point>,
+        steps: usize,
+        penalty: &dyn Fn(&[Vec<f64>]) -> f64,
+        prox: &dyn Fn(&mut [Vec<f64>], f64),
+    ) -> (f64, Vec<Vec<f64>>) {
+        let zero = vec![vec![0.0; self.outputs]; self.columns.len()];
+        let mut x = from.map_or(zero, |point| self.coefficients(point));
+        let smooth = |x: &[Vec<f64>]| {
+            let square = |x: &Vec<f64>| x.iter().map(|x| x * x / 2.0).sum::<f64>();
+            let l2: f64 = x.iter().zip(&self.penalties).map(|(x, (_, l2))| l2 * square(x)).sum();
+            self.mean_loss(&self.margins(x)) + l2
+        };
+        let add = |x: &[Vec<f64>], by: f64, d: &[Vec<f64>]| -> Vec<Vec<f64>> {
+            x.iter().zip(d).map(|(x, d)| x.iter().zip(d).map(|(x, d)| x + by * d).collect()).collect()
+        };
+        let (mut y, mut momentum, mut bound) = (x.clone(), 1.0f64, 1.0f64);
+        let mut best = (smooth(&x) + penalty(&x[..self.n_features]), x.clone());
+        for _ in 0..steps {
+            let gradient = self.gradient(&y);
+            let at = smooth(&y);
+            let next = loop {
+                let mut next = add(&y, -1.0 / bound, &gradient);
+                prox(&mut next[..self.n_features], 1.0 / bound);
+                let step = add(&next, -1.0, &y);
+                let dot = |a: &[Vec<f64>], b: &[Vec<f64>]| -> f64 {
+                    a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| a * b).sum()
+                };
+                let above = at + dot(&gradient, &step) + 0.5 * bound * dot(&step, &step);
+                if smooth(&next) <= above + 1e-14 * at.abs() || bound > 1e12 {
+                    break next;
+                }
+                bound *= 2.0;
+            };
+            let now = smooth(&next) + penalty(&next[..self.n_features]);
+            // Momentum that leads uphill is given up.
+            let after = if now > best.0 { 1.0 } else { 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt()) };
+            y = add(&next, (momentum - 1.0) / after, &add(&next, -1.0, &x));
+            if after == 1.0 {
+                y = next.clone();
+            }
+            momentum = after;
+            x = next;
+            if now < best.0 {
+                best = (now, x.clone());
+            }
+        }
+        best
+    }
+
+    fn gradient(&self, x: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let margins = self.margins(x);
+        let of = |at: usize, k: usize| {
+            let row = |(row, entry): (usize, &f64)| match self.row_weights[row] {
+                0.0 => 0.0,
+                weight => weight * entry * bend(self.loss, &margins[row], self.targets[row], k).0,
+            };
+            self.columns[at].iter().enumerate().map(row).sum::<f64>() + self.penalties[at].1 * x[at][k]
+        };
+        (0..x.len()).map(|at| (0..self.outputs).map(|k| of(at, k)).collect()).collect()
     }
 
     /// One coordinate, moved where that lowers F.

@@ -169,7 +169,7 @@ mod tests {
         let rows: Vec<Vec<(u32, f64)>> = (0..100).map(|row| vec![(0, f64::from(row) + 1.0)]).collect();
         let data = Dataset::new(obprox::data::Matrix::from_rows(3, &rows), (0..100).map(f64::from).collect());
         let tenth = evenly(&data, 0.1);
-        assert_eq!(tenth.targets, (0..10).map(|row| f64::from(10 * row + 9)).collect::<Vec<_>>());
+        assert_eq!(tenth.targets[..], (0..10).map(|row| f64::from(10 * row + 9)).collect::<Vec<_>>());
         assert_eq!((tenth.matrix.n_rows(), tenth.matrix.n_cols(), tenth.matrix.nnz()), (10, 3, 10));
         tenth.matrix.for_each(4, |_, value| assert_eq!(value, 50.0));
         assert_eq!(evenly(&data, 0.33).targets.len(), 33);

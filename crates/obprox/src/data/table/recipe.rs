@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::encoding::{Missing, listed};
 use super::{Cells, Column, Label, Table, Wanted};
+use crate::loss::{Loss, Task};
 use crate::{Error, Result};
 
 pub(super) const FILL: &str =
@@ -231,6 +232,15 @@ impl Recipe {
             })
         };
         codes.iter().enumerate().map(target).collect()
+    }
+
+    /// Words are no numbers to regress on.
+    pub(crate) fn check_loss(&self, loss: &dyn Loss) -> Result<()> {
+        if self.classes.is_empty() || matches!(loss.task(), Task::Binary | Task::Classes) {
+            return Ok(());
+        }
+        let label = self.label.as_deref().unwrap_or_default();
+        Err(Error::Data(format!("label column `{label}`: has words, but the {} loss is for numbers", loss.name())))
     }
 
     /// The part of the recipe that features of these numbers, which rise, are made by. What no weight falls on needs

@@ -17,11 +17,15 @@ use crate::problem::Problem;
 use crate::tuning::FEW;
 
 /// What x = 0 with b at its optimum tells.
+#[derive(Debug, Default)]
 pub(crate) struct AtZero {
     /// The smallest λ at which it is optimal: the largest slope over the weighted features.
     pub lambda_max: f64,
     /// The least that a gap is measured against.
     pub least_scale: f64,
+    /// How far margins may be expected to lie from those there: the deviation of real targets, about 1 for classes. A loss
+    /// that grows only linearly lets them lie further away.
+    pub margin_unit: f64,
     /// For each feature the most its slope can be at any point, where that is known and features are many.
     pub steepest: Option<Buffer<f32>>,
     /// The slopes there, if they came with that and take little memory.
@@ -58,10 +62,38 @@ impl AtZero {
             let weight = regularization.weight(at / outputs);
             if weight > 0.0 { slope.abs() / weight } else { 0.0 }
         };
-        let lambda_max = slopes.par_iter().with_min_len(FEATURES).enumerate().map(steepness).reduce(|| 0.0, f64::max);
+        let lambda_max = match regularization.on_blocks() {
+            None => slopes.par_iter().with_min_len(FEATURES).enumerate().map(steepness).reduce(|| 0.0, f64::max),
+            Some(penalty) => {
+                let of = |block: usize| penalty.least_lambda(block, &penalty.gather(block, &slopes));
+                // What no λ holds at zero has no say.
+                (0..penalty.blocks.len())
+                    .into_par_iter()
+                    .map(of)
+                    .filter(|least| least.is_finite())
+                    .reduce(|| 0.0, f64::max)
+            }
+        };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
-        Self { lambda_max, least_scale, steepest, slopes: worth_keeping.then(|| slopes.into()) }
+        let margin_unit = margin_unit(problem, 1e3 * least_scale);
+        Self { lambda_max, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) }
     }
+
+    /// What it tells of some of the features, which have been held against their bounds.
+    pub fn of_features(&self, features: &[u32]) -> Self {
+        let of = |slopes: &[f64]| features.iter().map(|&at| slopes[at as usize]).collect::<Vec<f64>>().into();
+        let &Self { lambda_max, least_scale, margin_unit, .. } = self;
+        Self { lambda_max, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
+    }
+}
+
+/// How far margins may lie from those at x = 0, where the loss is `at_zero`.
+fn margin_unit(problem: &Problem, at_zero: f64) -> f64 {
+    let linear = match problem.loss().slope_range(problem.targets()[0]) {
+        Some((low, high)) => at_zero / low.abs().max(high.abs()),
+        None => 0.0,
+    };
+    (2.0 * at_zero).sqrt().max(linear)
 }
 
 /// The slopes of all features at one point, and the most each can be at any.

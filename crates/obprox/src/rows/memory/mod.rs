@@ -292,6 +292,33 @@ impl Memory {
         hessian
     }
 
+    /// The product of that Hessian with a vector, without forming it.
+    fn joint_product(&mut self, v: &[f64]) -> Vec<f64> {
+        let (problem, outputs) = (Arc::clone(&self.problem), self.problem.outputs());
+        let mut shift = self.shift_of(0..outputs, v.iter().copied());
+        let share = 1.0 / problem.n_rows() as f64;
+        let blocks = shift.par_chunks_mut(BLOCK * outputs).zip(self.margins.par_chunks(BLOCK * outputs));
+        blocks.enumerate().for_each(|(block, (shift, margins))| {
+            let mut hessian = vec![0.0; outputs * outputs];
+            for (at, (shift, margins)) in shift.chunks_exact_mut(outputs).zip(margins.chunks_exact(outputs)).enumerate()
+            {
+                let row = block * BLOCK + at;
+                problem.loss().hessian(margins, problem.targets()[row], &mut hessian);
+                let weight = problem.row_weight(row) * share;
+                let bend = |line: &[f64]| pass::weighted(weight, || line.iter().zip(&*shift).map(|(h, s)| h * s).sum());
+                let bent: Vec<f64> = hessian.chunks_exact(outputs).map(bend).collect();
+                shift.copy_from_slice(&bent);
+            }
+        });
+        let of_output = |output: usize| {
+            let of_rows: Vec<f64> = shift.iter().skip(output).step_by(outputs).copied().collect();
+            let mut sums = self.set.slopes(&problem, &of_rows);
+            sums.extend(problem.has_intercept().then(|| of_rows.iter().sum::<f64>()));
+            sums
+        };
+        (0..outputs).flat_map(of_output).collect()
+    }
+
     fn descend(&mut self, output: usize, model: &Model, tolerance: f64) -> Vec<f64> {
         let &Model { terms, x, u, damping } = model;
         self.with_curvatures(output, |rows, curvatures| {
@@ -301,23 +328,27 @@ impl Memory {
     }
 
     fn propose(&mut self, outputs: Range<usize>, x: &[f64], z: &[f64]) {
-        let mut shift = Vec::new();
-        if !self.shape.sees_all {
-            let (features, all) = (self.set.features.len(), self.problem.outputs());
-            let width = features + usize::from(self.problem.has_intercept());
-            shift.resize(self.problem.n_rows() * all, 0.0);
-            let mut weights = Vec::new();
-            for (at, (x, z)) in x.iter().zip(z).enumerate().filter(|(_, (x, z))| x != z) {
-                let (output, place) = (outputs.start + at / width, at % width);
-                if place < features {
-                    weights.push((output, place, z - x));
-                } else {
-                    shift.iter_mut().skip(output).step_by(all).for_each(|shift| *shift = z - x);
-                }
-            }
-            self.set.add_to(&self.problem, &weights, &mut shift);
-        }
+        let change = x.iter().zip(z).map(|(x, z)| z - x);
+        let shift = if self.shape.sees_all { Vec::new() } else { self.shift_of(outputs, change) };
         self.step = Some(Step { x: x.to_vec(), z: z.to_vec(), shift, end: None });
+    }
+
+    /// What a change of the working set's coordinates of these outputs adds to the margins.
+    fn shift_of(&self, outputs: Range<usize>, change: impl Iterator<Item = f64>) -> Vec<f64> {
+        let (features, all) = (self.set.features.len(), self.problem.outputs());
+        let width = features + usize::from(self.problem.has_intercept());
+        let mut shift = vec![0.0; self.problem.n_rows() * all];
+        let mut weights = Vec::new();
+        for (at, delta) in change.enumerate().filter(|(_, delta)| *delta != 0.0) {
+            let (output, place) = (outputs.start + at / width, at % width);
+            if place < features {
+                weights.push((output, place, delta));
+            } else {
+                shift.iter_mut().skip(output).step_by(all).for_each(|shift| *shift = delta);
+            }
+        }
+        self.set.add_to(&self.problem, &weights, &mut shift);
+        shift
     }
 
     /// f after a share of the step.
@@ -419,12 +450,14 @@ impl Memory {
                 lines.into_iter().flatten().collect::<Huge<f64>>().into()
             }
             Job::Descend { output, model, tolerance } => self.descend(*output, model, *tolerance).into(),
-            Job::Diagonal { output } => {
-                self.with_curvatures(*output, |rows, h| rows.set.diagonal(&rows.problem, h)).into()
+            Job::Diagonal { outputs } => {
+                let of = |output| self.with_curvatures(output, |rows, h| rows.set.diagonal(&rows.problem, h));
+                outputs.clone().flat_map(of).collect::<Vec<f64>>().into()
             }
-            Job::Product { output, v } => {
-                self.with_curvatures(*output, |rows, h| rows.set.product(&rows.problem, h, v)).into()
+            Job::Product { outputs, v } if outputs.len() == 1 => {
+                self.with_curvatures(outputs.start, |rows, h| rows.set.product(&rows.problem, h, v)).into()
             }
+            Job::Product { v, .. } => self.joint_product(v).into(),
             Job::Loss(size) => vec![self.loss(*size)].into(),
             Job::Dual(job) => self.run_dual(job),
             Job::Place(_) | Job::Shift(_) | Job::Select(_) | Job::Propose { .. } | Job::Take(_) | Job::Secants(_) => {

@@ -1,0 +1,374 @@
+//! The model of a Newton step with a penalty on blocks:
+//! min over z: u·(z − x) + ½ (z − x)ᵀH(z − x) + Σ_B p_B(z_B).
+//!
+//! As for the l1 penalty, whose blocks are single coordinates: descent block by block finds the face; on it the model is
+//! smooth, and Newton steps go to its minimum, projected back where they leave the face (for a group, where they leave the
+//! half space of its direction). A Hessian that is known by its products alone is met by accelerated proximal steps.
+
+use super::cholesky::Cholesky;
+use super::expansion::Expansion;
+use super::quadratic::Quadratic;
+use crate::Result;
+use crate::huge::Huge;
+use crate::penalty::block::dot;
+use crate::penalty::{Blockwise, OnBlocks, Smooth};
+
+/// Rounds of descent and of steps on the face.
+const FACES: usize = 60;
+/// Sweeps over all blocks in one of them.
+const SWEEPS: usize = 4;
+/// Proximal steps on a block before the next has its turn.
+const INNER: usize = 6;
+/// Newton steps on one face, and how often each is halved.
+const NEWTON: usize = 12;
+const HALVINGS: usize = 12;
+/// Rounds in a row that do not halve the violation.
+const IDLE: usize = 6;
+/// Accelerated steps.
+const ACCELERATED: usize = 300;
+
+/// A penalty's blocks among the coordinates of a working set.
+#[derive(Clone)]
+pub(super) struct InSet {
+    penalty: Blockwise,
+    lambda: f64,
+    /// The number of each block and where its coordinates are.
+    blocks: Vec<(usize, Vec<usize>)>,
+    /// The intercepts, which are in none.
+    free: Vec<usize>,
+}
+
+impl InSet {
+    /// The blocks of places of which each is a coordinate of the problem, or an intercept.
+    pub fn new(penalty: &Blockwise, lambda: f64, coordinates: &[Option<usize>]) -> Self {
+        let on = penalty.with(lambda, 0.0);
+        let places = || coordinates.iter().enumerate();
+        let block = |(place, coordinate): (usize, &Option<usize>)| coordinate.map(|at| (on.blocks.of(at), at, place));
+        let mut known: Vec<(usize, usize, usize)> = places().filter_map(block).collect();
+        known.sort_unstable();
+        let mut blocks: Vec<(usize, Vec<usize>)> = Vec::new();
+        for (number, _, place) in known {
+            match blocks.last_mut() {
+                Some((last, places)) if *last == number => places.push(place),
+                _ => blocks.push((number, vec![place])),
+            }
+        }
+        let free = places().filter(|(_, coordinate)| coordinate.is_none()).map(|(place, _)| place).collect();
+        Self { penalty: penalty.clone(), lambda, blocks, free }
+    }
+
+    /// The penalty; λ₂ is with the smooth part.
+    fn on(&self) -> OnBlocks<'_> {
+        self.penalty.with(self.lambda, 0.0)
+    }
+
+    /// Σ p_B(x_B).
+    pub fn value(&self, x: &[f64]) -> f64 {
+        self.blocks.iter().map(|(number, places)| self.on().value(*number, &gather(places, x))).sum()
+    }
+
+    /// Σ p_B(z_B) − p_B(x_B).
+    pub fn change(&self, x: &[f64], z: &[f64]) -> f64 {
+        let of = |(number, places): &(usize, Vec<usize>)| {
+            let (x, z) = (gather(places, x), gather(places, z));
+            if x == z { 0.0 } else { self.on().change(*number, &x, &z) }
+        };
+        self.blocks.iter().map(of).sum()
+    }
+
+    /// The largest violation of a block, or slope of an intercept.
+    pub fn violation(&self, x: &[f64], u: &[f64]) -> f64 {
+        let of = |(number, places): &(usize, Vec<usize>)| {
+            self.on().violation(*number, &gather(places, x), &gather(places, u))
+        };
+        self.blocks.iter().map(of).chain(self.free.iter().map(|&at| u[at].abs())).fold(0.0, f64::max)
+    }
+
+    /// The same blocks, their places moved.
+    fn moved(&self, to: &[usize]) -> Self {
+        let moved = |(number, places): &(usize, Vec<usize>)| (*number, places.iter().map(|&at| to[at]).collect());
+        let blocks = self.blocks.iter().map(moved).collect();
+        Self { blocks, free: self.free.iter().map(|&at| to[at]).collect(), ..self.clone() }
+    }
+}
+
+fn gather(places: &[usize], all: &[f64]) -> Vec<f64> {
+    places.iter().map(|&at| all[at]).collect()
+}
+
+/// A block of the model: its number, where it is, and a bound on its own curvature. What no penalty holds has no number.
+struct Part {
+    number: Option<usize>,
+    places: Vec<usize>,
+    curvature: f64,
+}
+
+/// A point of the model and the slopes of its smooth part there.
+struct Model<'a> {
+    quadratic: &'a Quadratic,
+    penalty: OnBlocks<'a>,
+    parts: Vec<Part>,
+    z: Vec<f64>,
+    u: Vec<f64>,
+}
+
+/// The minimum of a model whose Hessian is formed, its coordinates in the order given.
+pub(super) fn minimum(
+    quadratic: &Quadratic,
+    order: &[usize],
+    at: &Expansion,
+    blocks: &InSet,
+    tolerance: f64,
+) -> Vec<f64> {
+    let mut to = vec![usize::MAX; at.x.len()];
+    order.iter().enumerate().for_each(|(position, &place)| to[place] = position);
+    let blocks = blocks.moved(&to);
+    let free = blocks.free.iter().map(|&place| (None, vec![place]));
+    let held = blocks.blocks.iter().map(|(number, places)| (Some(*number), places.clone()));
+    let part = |(number, places): (Option<usize>, Vec<usize>)| {
+        let curvature = curvature(quadratic, &places);
+        Part { number, places, curvature }
+    };
+    let parts = held.chain(free).map(part).filter(|part| part.curvature > 0.0).collect();
+    let mut model = Model { quadratic, penalty: blocks.on(), parts, z: gather(order, &at.x), u: gather(order, &at.u) };
+    model.solve(tolerance);
+    let mut z = at.x.clone();
+    order.iter().zip(model.z).for_each(|(&place, value)| z[place] = value);
+    z
+}
+
+/// No direction within a block bends more: the least of the trace and the largest sum of a line.
+fn curvature(quadratic: &Quadratic, places: &[usize]) -> f64 {
+    let trace: f64 = places.iter().map(|&at| quadratic.row(at)[at]).sum();
+    let line = |&at: &usize| places.iter().map(|&other| quadratic.row(at)[other].abs()).sum::<f64>();
+    places.iter().map(line).fold(0.0, f64::max).min(trace)
+}
+
+impl Model<'_> {
+    fn solve(&mut self, tolerance: f64) {
+        let mut largest = self.parts.iter().map(|part| self.violation(part)).fold(0.0, f64::max);
+        let (mut last, mut idle) = (f64::INFINITY, 0);
+        for _ in 0..FACES {
+            let mut worst = 0.0;
+            for _ in 0..SWEEPS {
+                worst = self.sweep();
+                largest = largest.max(worst);
+                if worst <= tolerance * largest {
+                    return;
+                }
+            }
+            // Where rounding stands in the way, more of it does not help.
+            idle = if worst <= 0.5 * last { 0 } else { idle + 1 };
+            if idle > IDLE {
+                return;
+            }
+            last = last.min(worst);
+            for _ in 0..NEWTON {
+                if !self.step_on_face(0.3 * tolerance * largest) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// How much a part violates its condition, over the root of its curvature.
+    fn violation(&self, part: &Part) -> f64 {
+        let u = gather(&part.places, &self.u);
+        let violation = match part.number {
+            Some(number) => self.penalty.violation(number, &gather(&part.places, &self.z), &u),
+            None => u[0].abs(),
+        };
+        violation / part.curvature.sqrt()
+    }
+
+    /// Descent over all blocks; the largest violation that it met.
+    fn sweep(&mut self) -> f64 {
+        let parts = std::mem::take(&mut self.parts);
+        let mut worst = 0.0f64;
+        for part in &parts {
+            let violation = self.violation(part);
+            worst = worst.max(violation);
+            if violation > 0.0 {
+                let to = self.descended(part);
+                self.move_to(&part.places, &to);
+            }
+        }
+        self.parts = parts;
+        worst
+    }
+
+    /// Where some proximal steps on a block lead, the others held.
+    fn descended(&self, part: &Part) -> Vec<f64> {
+        let Part { number, places, curvature } = part;
+        let (mut z, mut u) = (gather(places, &self.z), gather(places, &self.u));
+        let steps = if places.len() == 1 { 1 } else { INNER };
+        for _ in 0..steps {
+            let mut to: Vec<f64> = z.iter().zip(&u).map(|(z, u)| z - u / curvature).collect();
+            if let Some(number) = number {
+                self.penalty.prox(*number, 1.0 / curvature, &mut to);
+            }
+            let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
+            if steps > 1 {
+                for (u, &at) in u.iter_mut().zip(places) {
+                    *u += dot(&gather(places, self.quadratic.row(at)), &delta);
+                }
+            }
+            z = to;
+            if delta.iter().all(|delta| *delta == 0.0) {
+                break;
+            }
+        }
+        z
+    }
+
+    fn move_to(&mut self, places: &[usize], to: &[f64]) {
+        for (&at, &to) in places.iter().zip(to) {
+            let delta = to - self.z[at];
+            if delta != 0.0 {
+                self.u.iter_mut().zip(self.quadratic.row(at)).for_each(|(u, h)| *u += delta * h);
+                self.z[at] = to;
+            }
+        }
+    }
+
+    /// A Newton step of the model on the face of z; false where there is none to take.
+    fn step_on_face(&mut self, enough: f64) -> bool {
+        let Some((places, step)) = self.newton_step(enough) else { return false };
+        let mut size = 1.0;
+        for _ in 0..HALVINGS {
+            let mut to = self.z.clone();
+            places.iter().zip(&step).for_each(|(&at, delta)| to[at] += size * delta);
+            let mut change = 0.0;
+            for Part { number, places, .. } in &self.parts {
+                let Some(number) = number else { continue };
+                let (from, mut trial) = (gather(places, &self.z), gather(places, &to));
+                if from != trial {
+                    self.penalty.on_face(*number, &from, &mut trial);
+                    change += self.penalty.change(*number, &from, &trial);
+                    places.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
+                }
+            }
+            let delta: Vec<f64> = to.iter().zip(&self.z).map(|(to, z)| to - z).collect();
+            let product = self.quadratic.times(&delta);
+            change += dot(&self.u, &delta) + 0.5 * dot(&delta, &product);
+            if change < 0.0 {
+                self.z = to;
+                self.u.iter_mut().zip(product).for_each(|(u, product)| *u += product);
+                return true;
+            }
+            size *= 0.5;
+        }
+        false
+    }
+
+    /// The step to where the model's second-order expansion on the face is lowest; nothing where it is near enough.
+    fn newton_step(&self, enough: f64) -> Option<(Vec<usize>, Vec<f64>)> {
+        let (mut places, mut slopes, mut added) = (Vec::new(), Vec::new(), Vec::new());
+        for Part { number, places: of_part, .. } in &self.parts {
+            let count = of_part.len();
+            let (mut free, mut gradient) = (vec![true; count], vec![0.0; count]);
+            let mut hessian = vec![0.0; count * count];
+            let at = Smooth { free: &mut free, gradient: &mut gradient, hessian: &mut hessian };
+            let is_smooth = number.is_none_or(|number| self.penalty.smooth(number, &gather(of_part, &self.z), at));
+            if !is_smooth {
+                continue;
+            }
+            let first = places.len();
+            let chosen: Vec<usize> = (0..count).filter(|&at| free[at]).collect();
+            for (row, &a) in chosen.iter().enumerate() {
+                places.push(of_part[a]);
+                slopes.push(-(self.u[of_part[a]] + gradient[a]));
+                let line = chosen[..=row].iter().enumerate();
+                added.extend(line.map(|(column, &b)| (first + row, first + column, hessian[a * count + b])));
+            }
+        }
+        let curvature = |at: usize| self.quadratic.row(at)[at];
+        let is_near = |(&at, slope): (&usize, &f64)| slope.abs() <= enough * curvature(at).sqrt();
+        if places.iter().zip(&slopes).all(is_near) {
+            return None;
+        }
+        let size = places.len();
+        let mut matrix = Huge::zeros(size * size);
+        for (row, &at) in places.iter().enumerate() {
+            let line = self.quadratic.row(at);
+            for (column, &other) in places[..=row].iter().enumerate() {
+                matrix[row * size + column] = line[other];
+            }
+            // Enough to factor what is singular to rounding: duplicated columns, more columns than rows.
+            matrix[row * size + row] *= 1.0 + 1e-11;
+            matrix[row * size + row] += 1e-300;
+        }
+        added.into_iter().for_each(|(row, column, h)| matrix[row * size + column] += h);
+        Cholesky::new(size, matrix)?.solve(&mut slopes);
+        slopes.iter().all(|delta| delta.is_finite()).then_some((places, slopes))
+    }
+}
+
+/// A point near the minimum of a model whose Hessian is known by its diagonal and its products.
+pub(super) fn accelerated(
+    at: &Expansion,
+    blocks: &InSet,
+    diagonal: &[f64],
+    tolerance: f64,
+    mut times: impl FnMut(&[f64]) -> Result<Vec<f64>>,
+) -> Result<Vec<f64>> {
+    let metric = metric(blocks, diagonal);
+    let enough = tolerance * blocks.violation(&at.x, &at.u);
+    // The curvature relative to the metric: it grows where a step shows more.
+    let mut bound = 1.0;
+    let (mut z, mut u) = (at.x.clone(), at.u.clone());
+    let (mut before, mut u_before, mut momentum) = (z.clone(), u.clone(), 1.0f64);
+    for _ in 0..ACCELERATED {
+        let next = 0.5 * (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt());
+        let share = (momentum - 1.0) / next;
+        let ahead = |now: &[f64], before: &[f64]| -> Vec<f64> {
+            now.iter().zip(before).map(|(now, before)| now + share * (now - before)).collect()
+        };
+        let (y, u_y) = (ahead(&z, &before), ahead(&u, &u_before));
+        let (to, u_to) = loop {
+            let to = proximal_step(blocks, &metric, bound, &y, &u_y);
+            let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
+            let u_to: Vec<f64> = times(&delta)?.iter().zip(&u).map(|(change, u)| u + change).collect();
+            let (mut bend, mut square) = (0.0, 0.0);
+            for place in 0..to.len() {
+                let step = to[place] - y[place];
+                bend += step * (u_to[place] - u_y[place]);
+                square += metric[place] * step * step;
+            }
+            if bend <= bound * square * (1.0 + 1e-9) || !bend.is_finite() {
+                break (to, u_to);
+            }
+            bound = (1.1 * bend / square).max(1.2 * bound);
+        };
+        // Momentum that leads uphill is given up.
+        let turn: f64 = (0..to.len()).map(|at| metric[at] * (y[at] - to[at]) * (to[at] - z[at])).sum();
+        momentum = if turn > 0.0 { 1.0 } else { next };
+        (before, z) = (z, to);
+        (u_before, u) = (u, u_to);
+        if blocks.violation(&z, &u) <= enough {
+            break;
+        }
+    }
+    Ok(z)
+}
+
+/// The diagonal, the same for all coordinates of a block: its largest.
+fn metric(blocks: &InSet, diagonal: &[f64]) -> Vec<f64> {
+    let mut metric = diagonal.to_vec();
+    for (_, places) in &blocks.blocks {
+        let most = places.iter().map(|&at| diagonal[at]).fold(0.0, f64::max);
+        places.iter().for_each(|&at| metric[at] = most);
+    }
+    metric
+}
+
+fn proximal_step(blocks: &InSet, metric: &[f64], bound: f64, y: &[f64], u: &[f64]) -> Vec<f64> {
+    let step = |at: usize| if metric[at] > 0.0 { 1.0 / (bound * metric[at]) } else { 0.0 };
+    let mut to: Vec<f64> = (0..y.len()).map(|at| y[at] - step(at) * u[at]).collect();
+    for (number, places) in &blocks.blocks {
+        let mut trial = gather(places, &to);
+        blocks.on().prox(*number, step(places[0]), &mut trial);
+        places.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
+    }
+    to
+}

@@ -1,0 +1,309 @@
+//! Penalties on blocks: bounds, groups and sparse groups, held to a slow solver and to their own definitions.
+
+mod common;
+mod slow;
+
+use std::sync::Arc;
+
+use common::{StopAt, bits};
+use obprox::data::{Dataset, Matrix};
+use obprox::loss::LossKind;
+use obprox::penalty::{Bounds, Groups, Penalty};
+use obprox::sampler::Batch;
+use obprox::schedule::{Schedule, StepSize};
+use obprox::switch::{Switch, Unit};
+use obprox::{Lambda, Method, Problem, Run, Settings, Status, Terms};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use slow::Case;
+
+const LOSSES: [LossKind; 6] = [
+    LossKind::Logistic,
+    LossKind::Squared,
+    LossKind::SquaredHinge,
+    LossKind::Huber(0.7),
+    LossKind::Poisson,
+    LossKind::Softmax,
+];
+
+/// A penalty as its definition has it: features in groups, bounds, shares.
+#[derive(Clone, Debug)]
+enum Plain {
+    Box(f64, f64),
+    /// The group of each feature, their weights, the share of l1.
+    Groups(Vec<u32>, Option<Vec<f64>>, f64),
+}
+
+impl Plain {
+    fn all(features: usize) -> Vec<Self> {
+        let of: Vec<u32> = (0..features).map(|feature| (feature % 4).min(feature) as u32).collect();
+        let count = 4.min(features);
+        let weights: Vec<f64> = (0..count).map(|group| 0.5 + group as f64).collect();
+        let mut some_free = weights.clone();
+        some_free[0] = 0.0;
+        vec![
+            Self::Box(0.0, f64::INFINITY),
+            Self::Box(-0.05, 0.1),
+            Self::Box(f64::NEG_INFINITY, 0.02),
+            Self::Groups((0..features as u32).collect(), None, 0.0),
+            Self::Groups(of.clone(), None, 0.0),
+            Self::Groups(of.clone(), Some(weights.clone()), 0.3),
+            Self::Groups(of, Some(some_free), 0.2),
+        ]
+    }
+
+    fn built(&self, features: usize) -> Arc<dyn Penalty> {
+        match self {
+            Self::Box(low, high) => Arc::new(Bounds::new(vec![*low; features], vec![*high; features]).unwrap()),
+            Self::Groups(of, weights, share) => {
+                let groups = Groups::new(of.clone()).unwrap().with_l1_share(*share).unwrap();
+                Arc::new(match weights {
+                    Some(weights) => groups.with_weights(weights.clone()).unwrap(),
+                    None => groups,
+                })
+            }
+        }
+    }
+
+    fn groups(of: &[u32]) -> Vec<Vec<usize>> {
+        let mut groups = vec![Vec::new(); *of.iter().max().unwrap() as usize + 1];
+        of.iter().enumerate().for_each(|(feature, &group)| groups[group as usize].push(feature));
+        groups
+    }
+
+    fn weight(weights: &Option<Vec<f64>>, group: usize, size: usize) -> f64 {
+        weights.as_ref().map_or((size as f64).sqrt(), |weights| weights[group])
+    }
+
+    fn value(&self, lambda: f64, x: &[Vec<f64>]) -> f64 {
+        match self {
+            Self::Box(low, high) => {
+                let outside = x.iter().flatten().any(|x| x < low || x > high);
+                if outside { f64::INFINITY } else { lambda * x.iter().flatten().map(|x| x.abs()).sum::<f64>() }
+            }
+            Self::Groups(of, weights, share) => {
+                let one = |(group, features): (usize, &Vec<usize>)| {
+                    let of_group = || features.iter().flat_map(|&feature| &x[feature]);
+                    let weight = Self::weight(weights, group, of_group().count());
+                    let l1 = if weight == 0.0 { 0.0 } else { share * of_group().map(|x| x.abs()).sum::<f64>() };
+                    l1 + (1.0 - share) * weight * of_group().map(|x| x * x).sum::<f64>().sqrt()
+                };
+                lambda * Self::groups(of).iter().enumerate().map(one).sum::<f64>()
+            }
+        }
+    }
+
+    fn prox(&self, lambda: f64, x: &mut [Vec<f64>], step: f64) {
+        let soft = |x: f64, t: f64| x.signum() * (x.abs() - t).max(0.0);
+        match self {
+            Self::Box(low, high) => {
+                x.iter_mut().flatten().for_each(|x| *x = soft(*x, step * lambda).clamp(*low, *high));
+            }
+            Self::Groups(of, weights, share) => {
+                for (group, features) in Self::groups(of).iter().enumerate() {
+                    let size = features.len() * x[0].len();
+                    let weight = Self::weight(weights, group, size);
+                    if weight == 0.0 {
+                        continue;
+                    }
+                    let mut square = 0.0;
+                    for &feature in features {
+                        x[feature].iter_mut().for_each(|x| {
+                            *x = soft(*x, step * lambda * share);
+                            square += *x * *x;
+                        });
+                    }
+                    let left = (1.0 - step * lambda * (1.0 - share) * weight / square.sqrt()).max(0.0);
+                    features.iter().for_each(|&feature| x[feature].iter_mut().for_each(|x| *x *= left));
+                }
+            }
+        }
+    }
+}
+
+fn case(loss: LossKind, seed: u64, n_rows: usize, n_cols: usize) -> Case {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let mut entry = |share: f64| if rng.random_bool(share) { rng.random_range(-1.0..1.0) } else { 0.0 };
+    let rows: Vec<Vec<f64>> = (0..n_rows).map(|_| (0..n_cols).map(|_| entry(0.6)).collect()).collect();
+    let signal = |row: &Vec<f64>| 3.0 * row[0] - 2.0 * row[1 % n_cols] + row[2 % n_cols];
+    let labels: Vec<f64> = rows
+        .iter()
+        .enumerate()
+        .map(|(at, row)| match loss {
+            LossKind::Squared | LossKind::Huber(_) => signal(row) + (at % 3) as f64 * 0.3,
+            LossKind::Poisson => (signal(row) + 2.0).max(0.0).floor(),
+            LossKind::Softmax => ((signal(row) + 4.0) as usize % 3) as f64,
+            _ => f64::from(signal(row) + (at % 3) as f64 * 0.3 > 0.2),
+        })
+        .collect();
+    let mut case = Case::new(loss, rows, labels, Lambda::OfMax([0.3, 0.03, 0.1][seed as usize % 3]));
+    case.intercept = !seed.is_multiple_of(4);
+    case.l2 = if seed.is_multiple_of(5) { 0.01 } else { 0.0 };
+    case.dense = seed.is_multiple_of(2);
+    if seed.is_multiple_of(3) {
+        case.row_weights = Some((0..n_rows).map(|row| (row % 4) as f64 + 0.25).collect());
+    }
+    case
+}
+
+/// The problem with columns that only λ₂ penalises, for the slow solver, which has the rest from its definition.
+fn slow(case: &Case, problem: &Problem, plain: &Plain, steps: usize, from: Option<&obprox::Point>) -> f64 {
+    let lambda = problem.lambda();
+    case.slow(problem).proximal(from, steps, &|x| plain.value(lambda, x), &|x, step| plain.prox(lambda, x, step)).0
+}
+
+#[test]
+fn auto_comes_to_the_optimum_of_every_loss_and_penalty_and_proves_it() {
+    for (number, loss) in LOSSES.into_iter().enumerate() {
+        for seed in 0..4 {
+            let (n_rows, n_cols) = [(40, 9), (25, 12), (60, 5), (12, 1)][seed as usize];
+            for (turn, plain) in Plain::all(n_cols).into_iter().enumerate() {
+                let mut case = case(loss, seed + 7 * number as u64 + turn as u64, n_rows, n_cols);
+                case.penalty = Some(plain.built(n_cols));
+                let problem = case.problem();
+                let what = format!("{loss:?}, {seed}, {plain:?}");
+                let fit = Run::new(&problem, Settings { tolerance: 1e-7, ..Settings::default() }).fit().unwrap();
+                assert_eq!(fit.status, Status::Converged, "{what}: {:?}", fit.certificate);
+                let certificate = &fit.certificate;
+                let best =
+                    slow(&case, &problem, &plain, 400, Some(&fit.point)).min(slow(&case, &problem, &plain, 400, None));
+                let gap = certificate.gap.unwrap_or(1e-6 * certificate.objective.abs());
+                assert!(
+                    certificate.objective - gap <= best + 1e-11,
+                    "{what}: {certificate:?}, and yet there is {best}"
+                );
+                assert!(best <= certificate.objective + 1e-9, "{what}: F is {best}, not {certificate:?}");
+            }
+        }
+    }
+}
+
+/// The five methods, and Prox-SVRG with its mean.
+fn methods() -> Vec<Settings> {
+    let settings = |method: Method| Settings {
+        epochs: 6,
+        batch: Batch::Rows(7),
+        step: StepSize::Value(0.3),
+        tolerance: 0.0,
+        ..Settings::with_method(method)
+    };
+    let switch = |prox: u64, orthant: Option<u64>| Some(Switch::Fixed { prox, orthant, unit: Unit::Epochs });
+    vec![
+        settings(Method::ProxSg),
+        Settings { switch: switch(2, Some(1)), ..settings(Method::ObproxSg) },
+        Settings { switch: switch(3, None), ..settings(Method::ObproxSgPlus) },
+        Settings { gamma: 5.0, ..settings(Method::Rda) },
+        settings(Method::ProxSvrg),
+        Settings { average: true, ..settings(Method::ProxSvrg) },
+    ]
+}
+
+#[test]
+fn blocks_of_one_are_the_l1_penalty_for_every_method() {
+    for loss in LOSSES {
+        let mut case = case(loss, 15, 40, 9);
+        case.lambda = Lambda::Value(0.02);
+        // Every weight by itself: in a box without walls, or as a group of its own.
+        let boxed = Arc::new(Bounds::new(vec![f64::NEG_INFINITY; 9], vec![f64::INFINITY; 9]).unwrap());
+        let grouped: Arc<dyn Penalty> = Arc::new(Groups::each().with_weights(vec![1.0; 9]).unwrap());
+        let penalties = if loss == LossKind::Softmax { vec![boxed as Arc<dyn Penalty>] } else { vec![boxed, grouped] };
+        for settings in methods() {
+            case.penalty = None;
+            let apart = Run::new(&case.problem(), settings.clone()).fit().unwrap();
+            for penalty in &penalties {
+                case.penalty = Some(Arc::clone(penalty));
+                let fit = Run::new(&case.problem(), settings.clone()).fit().unwrap();
+                let off = fit.point.weights.iter().zip(&apart.point.weights).map(|(a, b)| (a - b).abs());
+                let off = off.fold(0.0, f64::max);
+                assert!(off < 1e-9, "{loss:?}, {}, {}: {off}", settings.method.name(), penalty.name());
+                let zeros = |fit: &obprox::Fit| fit.point.weights.iter().filter(|x| **x == 0.0).count();
+                assert_eq!(zeros(&fit), zeros(&apart), "{loss:?}, {}", settings.method.name());
+                let (a, b) = (&fit.certificate, &apart.certificate);
+                let off = [a.objective - b.objective, a.kkt - b.kkt, a.gradient_mapping - b.gradient_mapping];
+                assert!(off.iter().all(|off| off.abs() < 1e-8), "{loss:?}, {}: {a:?}, {b:?}", settings.method.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_leave_together_and_come_to_the_optimum() {
+    let losses = [LossKind::Logistic, LossKind::Squared, LossKind::Softmax];
+    for (loss, plain) in losses.into_iter().flat_map(|loss| Plain::all(8).into_iter().map(move |plain| (loss, plain))) {
+        let mut case = case(loss, 11, 60, 8);
+        (case.l2, case.lambda) = (0.0, Lambda::OfMax(0.2));
+        case.penalty = Some(plain.built(8));
+        let problem = case.problem();
+        let best = problem.fit().unwrap().certificate.objective;
+        for settings in methods() {
+            // Long enough, with all rows, for what does not keep its distance by its noise.
+            let settings = Settings {
+                epochs: 600,
+                batch: Batch::All,
+                step: StepSize::Auto,
+                schedule: Schedule::Constant,
+                ..settings
+            };
+            let fit = Run::new(&problem, settings.clone()).fit().unwrap();
+            let what = format!("{loss:?}, {}, {plain:?}", settings.method.name());
+            let off = fit.certificate.objective - best;
+            // Dual averaging is slow; what OBProx-SG+ has put to zero stays there.
+            let slow = if matches!(settings.method, Method::Rda | Method::ObproxSgPlus) { 0.5 } else { 1e-3 };
+            assert!((-1e-9..slow * best.abs().max(1.0)).contains(&off), "{what}: F is off by {off}");
+            if let Plain::Groups(of, _, 0.0) = &plain {
+                for features in Plain::groups(of) {
+                    let outputs = problem.outputs();
+                    let of = |&feature: &usize| &fit.point.weights[feature * outputs..(feature + 1) * outputs];
+                    let zeros = features.iter().flat_map(of).filter(|x| **x == 0.0).count();
+                    assert!(zeros == 0 || zeros == features.len() * outputs, "{what}: {:?}", fit.point.weights);
+                }
+            }
+            if let Plain::Box(low, high) = plain {
+                assert!(fit.point.weights.iter().all(|&x| low <= x && x <= high), "{what}: {:?}", fit.point.weights);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stopped_run_resumes_to_the_same_bits_and_not_with_another_penalty() {
+    let mut case = case(LossKind::Softmax, 7, 60, 8);
+    let plain = Plain::all(8).remove(5);
+    case.penalty = Some(plain.built(8));
+    let problem = case.problem();
+    let auto = Settings { tolerance: 1e-9, ..Settings::default() };
+    for settings in methods().into_iter().chain([auto]) {
+        let whole = Run::new(&problem, settings.clone()).fit().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut stop = StopAt { epoch: 2, step: 3 };
+        Run::new(&problem, settings.clone()).checkpoint(directory.path(), false).observe(&mut stop).fit().unwrap();
+        case.penalty = Some(Plain::all(8).remove(4).built(8));
+        let other = Run::new(&case.problem(), settings.clone()).checkpoint(directory.path(), true).fit();
+        assert!(other.is_err(), "{}: resumed with other groups", settings.method.name());
+        let resumed = Run::new(&problem, settings.clone()).checkpoint(directory.path(), true).fit().unwrap();
+        assert_eq!(bits(&resumed.point), bits(&whole.point), "{}", settings.method.name());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut case = case(LossKind::Logistic, 1, 20, 6);
+    let stated = |case: &Case| {
+        let terms =
+            Terms { penalty: case.penalty.clone(), feature_weights: case.feature_weights.clone(), ..Terms::default() };
+        let data = Dataset::new(Matrix::from_dense(20, 6, &case.rows.concat()), case.labels.clone());
+        Problem::new(data, LossKind::Logistic.build(1), &terms).map(drop).unwrap_err().to_string()
+    };
+    case.penalty = Some(Arc::new(Bounds::positive(5)));
+    assert!(stated(&case).contains("5 features, the data has 6"));
+    case.penalty = Some(Arc::new(Groups::new(vec![0, 1, 1, 0]).unwrap()));
+    assert!(stated(&case).contains("4 features, the data has 6"));
+    case.penalty = Some(Arc::new(Groups::new(vec![0, 1, 1, 0, 2, 2]).unwrap().with_weights(vec![1.0]).unwrap()));
+    assert!(stated(&case).contains("1 weights for 3 groups"));
+    case.penalty = Some(Arc::new(Groups::each()));
+    case.feature_weights = Some(vec![1.0; 6]);
+    assert!(stated(&case).contains("weights of its own"));
+    assert!(Groups::new(vec![0, 2]).is_err() && Groups::new(vec![0]).unwrap().with_l1_share(1.5).is_err());
+    assert!(Bounds::new(vec![0.1], vec![1.0]).is_err() && Bounds::new(vec![f64::NAN], vec![1.0]).is_err());
+    assert!(Groups::new(vec![0]).unwrap().with_weights(vec![-1.0]).is_err());
+}
