@@ -80,6 +80,7 @@ impl Model {
             labels,
             label_names,
             names: used.into_iter().filter_map(name).collect(),
+            penalty: None,
             table: None,
             blocks,
             lambda: l1,
