@@ -130,6 +130,7 @@ class Model:
         feature_names: Optional[Sequence[str]] = None,
         l1: float = 0.0,
         l2: float = 0.0,
+        penalty: Optional[str] = None,
         certificate: Any = None,
     ) -> Model: ...
     @staticmethod

@@ -162,6 +162,13 @@ def penalty(estimator, n_features):
     return {**_groups(given["groups"], given["group_weights"], n_features), "group_l1": number("group_l1", given["group_l1"])}
 
 
+def penalty_name(estimator):
+    """What model files call the penalty of an estimator; None where it is on single weights."""
+    if getattr(estimator, "groups", None) is not None:
+        return "sparse group" if estimator.group_l1 else "group"
+    return "positive" if getattr(estimator, "positive", False) else "bounds" if getattr(estimator, "bounds", None) is not None else None
+
+
 def _groups(groups, weights, n_features):
     """The number of each feature's group, and the groups' weights."""
     if isinstance(groups, str):

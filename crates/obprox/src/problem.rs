@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Matrix, Scaling, standardise};
+use crate::data::{Dataset, Matrix, Recipe, Scaling, standardise};
 use crate::loss::Loss;
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
@@ -72,6 +72,7 @@ pub struct Problem {
     matrix: Arc<Matrix>,
     targets: Targets,
     names: Option<Arc<[String]>>,
+    recipe: Option<Arc<Recipe>>,
     loss: Arc<dyn Loss>,
     regularization: Regularization,
     intercept: bool,
@@ -111,6 +112,9 @@ impl Problem {
             let message = "is too small to divide by; give 0 to leave the feature free, or more";
             return Err(Error::parameter("feature weights", format!("number {} {message}", at + 1)));
         }
+        if let Some(recipe) = &data.recipe {
+            recipe.check_loss(loss.as_ref())?;
+        }
         let targets = Targets::new(data.targets, loss.as_ref(), terms)?;
         let (matrix, scaling) = if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
@@ -123,6 +127,7 @@ impl Problem {
             matrix: Arc::new(matrix),
             targets,
             names: data.names.map(Into::into),
+            recipe: data.recipe,
             loss,
             regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
             intercept: terms.intercept,
@@ -242,6 +247,11 @@ impl Problem {
     /// Names of the features, where the data has them.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// How the features were made of a table's columns, where the data is one.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_deref()
     }
 
     /// The weight of a row; 1 on average.
