@@ -373,6 +373,28 @@ class Regressor(RegressorMixin, Linear):
         return tags
 
 
+class MultiTask(Regressor):
+    """Several targets whose weights of a feature are zero together."""
+
+    _loss = "squared"
+
+    def _problems(self, X, y, sample_weight):
+        X, y = checked(self, X, y, multi_output=True, y_numeric=True)
+        if y.ndim == 1:
+            raise ValueError("For mono-task outputs, use ElasticNet or Lasso: y has one column")
+        self._many = True
+        matrix = rows(X, threads(self.n_jobs))
+        n_features = matrix.shape[1]
+        groups = {"groups": np.arange(n_features, dtype=np.uint32), "group_weights": np.ones(n_features)}
+        many = np.ascontiguousarray(y, dtype=np.float64)
+        return [self._state(matrix, np.zeros(len(y)), "squared", sample_weight, many=many, **groups)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False
+        return tags
+
+
 class Watch:
     """What looks at a run: the progress bar and the user's callback, as one function for the core."""
 
