@@ -15,8 +15,9 @@ use crate::penalty::{Blockwise, OnBlocks, Smooth};
 
 /// Rounds of descent and of steps on the face.
 const FACES: usize = 60;
-/// Sweeps over all blocks in one of them.
+/// Sweeps over all blocks in one of them, at least; of p coordinates a factor takes as long as p/40 sweeps.
 const SWEEPS: usize = 4;
+const SWEEPS_OF_A_FACTOR: usize = 40;
 /// Proximal steps on a block before the next has its turn.
 const INNER: usize = 6;
 /// Newton steps on one face, and how often each is halved.
@@ -150,7 +151,7 @@ impl Model<'_> {
         let (mut last, mut idle) = (f64::INFINITY, 0);
         for _ in 0..FACES {
             let mut worst = 0.0;
-            for _ in 0..SWEEPS {
+            for _ in 0..SWEEPS.max(self.z.len() / SWEEPS_OF_A_FACTOR) {
                 worst = self.sweep();
                 largest = largest.max(worst);
                 if worst <= tolerance * largest {
