@@ -3,6 +3,7 @@
 //! Layout: the magic line, the length and the JSON of a [`Header`], the solver's own arrays, and a checksum over all of
 //! it. Written beside the old one and renamed over it, so that there is always a whole checkpoint.
 
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, BufReader, Read, Write};
@@ -132,6 +133,10 @@ pub(crate) fn fingerprint(problem: &Problem) -> String {
         }
     }
     let regularization = problem.regularization();
+    if let Some(blocks) = &regularization.blocks {
+        // All that a penalty knows is in how it describes itself.
+        let _ = write!(hash, "{:?}", blocks.penalty());
+    }
     let loss = problem.loss();
     format!(
         "{} × {}, {} {:?}, λ {:e}, λ₂ {:e}, intercept {}, {:016x}",
@@ -152,6 +157,13 @@ struct Hash(u64);
 impl Default for Hash {
     fn default() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl fmt::Write for Hash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        Hasher::write(self, text.as_bytes());
+        Ok(())
     }
 }
 

@@ -13,6 +13,8 @@
 //! parts share a cache line). Where a batch mentions most features anyway, numbering them gains nothing: every
 //! coordinate then takes part in every step, those without gradient with gradient zero, which is the same step.
 
+pub(crate) mod blocks;
+
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 

@@ -312,6 +312,11 @@ impl<'a> Run<'a> {
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,
+            (Some(Own::Rule(_)), method) if self.problem.regularization().on_blocks().is_some() => {
+                let message =
+                    format!("{} steps on single coordinates, and the penalty is one on blocks", method.name());
+                return Err(Error::parameter("method", message));
+            }
             (Some(Own::Rule(engine)), _) => Box::new(stochastic(engine, self)?),
             (None, Method::Auto) => {
                 let carry = self.carry.as_mut().and_then(|carry| carry.take());

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use crate::certificate::Certificate;
+use crate::engine::blocks::{BlockEngine, BlockRule};
 use crate::engine::{Stepper, engine};
 use crate::method::{AveragedSvrg, Clock, ObproxSg, ProxSg, ProxSvrg, Rda};
 use crate::observe::{Control, Progress};
@@ -31,6 +32,14 @@ pub(crate) struct Stochastic<'a> {
 
 /// The engine of one of the paper's methods.
 pub(crate) fn stepper<'a>(problem: &'a Problem, method: &Method) -> Result<Box<dyn Stepper + 'a>> {
+    if let Some(penalty) = problem.regularization().on_blocks() {
+        let rule = match *method {
+            Method::Rda { gamma } => BlockRule::Rda(gamma),
+            Method::ProxSvrg { average } => BlockRule::Svrg { average },
+            _ => BlockRule::Prox,
+        };
+        return Ok(Box::new(BlockEngine::new(problem, penalty, rule)));
+    }
     Ok(match *method {
         Method::ProxSg => engine(problem, ProxSg),
         Method::Rda { gamma } => engine(problem, Rda { gamma }),
