@@ -94,6 +94,7 @@ fn same_problem(a: &Run, b: &Run) -> bool {
         && close(x.lambda, y.lambda)
         && close(x.lambda_max, y.lambda_max)
         && close(x.l2, y.l2)
+        && x.penalty == y.penalty
 }
 
 impl Problem {
@@ -154,6 +155,9 @@ impl Problem {
                 words += &format!(", {} λ", self.first().steps.len());
                 words += &start.lambda_max.map_or(String::new(), |max| format!(", λ_max = {}", digits(max, 6)));
             }
+        }
+        if let Some(penalty) = &start.penalty {
+            words += &format!(", penalty: {penalty}");
         }
         if let Some(l2) = start.l2.filter(|l2| *l2 > 0.0) {
             words += &format!(", λ₂ = {}", trimmed(l2));

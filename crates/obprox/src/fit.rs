@@ -312,9 +312,10 @@ impl<'a> Run<'a> {
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,
-            (Some(Own::Rule(_)), method) if self.problem.regularization().on_blocks().is_some() => {
+            (Some(Own::Rule(_)), method) if self.problem.regularization().blocks.is_some() => {
+                let penalty = self.problem.regularization().name().unwrap_or_default();
                 let message =
-                    format!("{} steps on single coordinates, and the penalty is one on blocks", method.name());
+                    format!("{}: a rule is for single coordinates, the {penalty} penalty is not", method.name());
                 return Err(Error::parameter("method", message));
             }
             (Some(Own::Rule(engine)), _) => Box::new(stochastic(engine, self)?),

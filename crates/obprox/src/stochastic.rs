@@ -32,12 +32,7 @@ pub(crate) struct Stochastic<'a> {
 
 /// The engine of one of the paper's methods.
 pub(crate) fn stepper<'a>(problem: &'a Problem, method: &Method) -> Result<Box<dyn Stepper + 'a>> {
-    if let Some(penalty) = problem.regularization().on_blocks() {
-        let rule = match *method {
-            Method::Rda { gamma } => BlockRule::Rda(gamma),
-            Method::ProxSvrg { average } => BlockRule::Svrg { average },
-            _ => BlockRule::Prox,
-        };
+    if let (Some(penalty), Some(rule)) = (problem.regularization().on_blocks(), BlockRule::of(method)) {
         return Ok(Box::new(BlockEngine::new(problem, penalty, rule)));
     }
     Ok(match *method {

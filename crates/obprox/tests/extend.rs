@@ -12,7 +12,7 @@ use common::run;
 use obprox::data::{Dataset, Synth, Task as Planted};
 use obprox::loss::{LossKind, ScalarLoss, Task};
 use obprox::method::{Clock, Rule};
-use obprox::penalty::Term;
+use obprox::penalty::{Block, Blocks, Penalty, Term};
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Phase, Switch, Unit};
@@ -103,6 +103,85 @@ fn a_loss_of_ones_own_is_solved_certified_and_saved() {
         let figures = saved.evaluate(&data).unwrap();
         assert!(figures.score() > 0.5, "{figures:?}");
     }
+}
+
+/// λ·x for what is positive and λ·c·|x| for what is not: a weight against what one expects costs more.
+#[derive(Debug)]
+struct Lopsided {
+    c: f64,
+}
+
+impl Penalty for Lopsided {
+    fn name(&self) -> &str {
+        "lopsided"
+    }
+
+    fn blocks(&self, features: usize, outputs: usize) -> obprox::Result<Blocks> {
+        Ok(Blocks::single(features, outputs))
+    }
+
+    fn value(&self, block: Block, x: &[f64]) -> f64 {
+        block.lambda * x[0].max(-self.c * x[0])
+    }
+
+    fn prox(&self, block: Block, step: f64, z: &mut [f64]) {
+        let t = step * block.lambda;
+        z[0] = if z[0] > t {
+            z[0] - t
+        } else if z[0] < -self.c * t {
+            z[0] + self.c * t
+        } else {
+            0.0
+        };
+    }
+
+    fn violation(&self, block: Block, x: &[f64], gradient: &[f64]) -> f64 {
+        let (g, up, down) = (gradient[0], block.lambda, self.c * block.lambda);
+        match x[0] {
+            0.0 => (-g - up).max(g - down).max(0.0),
+            x if x > 0.0 => (g + up).abs(),
+            _ => (g - down).abs(),
+        }
+    }
+
+    fn conjugate(&self, block: Block, dual: &[f64]) -> f64 {
+        let inside = dual[0] <= block.lambda && dual[0] >= -self.c * block.lambda;
+        if inside { 0.0 } else { f64::INFINITY }
+    }
+}
+
+#[test]
+fn a_penalty_of_ones_own_is_solved_certified_and_saved() {
+    let lambda = Lambda::Value(0.02);
+    let of = |c: f64| {
+        let terms = Terms { lambda, penalty: Some(Arc::new(Lopsided { c })), ..Terms::default() };
+        Problem::new(dataset(), LossKind::Squared.build(1), &terms).unwrap()
+    };
+    // The same both ways, it is the l1 penalty.
+    let l1 = Problem::new(dataset(), LossKind::Squared.build(1), &Terms { lambda, ..Terms::default() }).unwrap();
+    assert!((of(1.0).lambda_max() - l1.lambda_max()).abs() <= 1e-12 * l1.lambda_max());
+    let (even, known) = (of(1.0).fit().unwrap(), l1.fit().unwrap());
+    assert_eq!((even.status, even.certificate.nnz), (Status::Converged, known.certificate.nnz));
+    assert!((even.certificate.objective - known.certificate.objective).abs() < 1e-6);
+
+    let problem = of(30.0);
+    let auto = problem.fit().unwrap();
+    assert_eq!(auto.status, Status::Converged, "{:?}", auto.certificate);
+    let (up, down) = (|x: &&f64| **x > 0.0, |x: &&f64| **x < 0.0);
+    let count =
+        |fit: &Fit| [fit.point.weights.iter().filter(up).count(), fit.point.weights.iter().filter(down).count()];
+    assert!(count(&auto)[1] < count(&known)[1] && count(&auto)[0] > 0, "{:?}", count(&auto));
+    for kind in [MethodKind::ProxSg, MethodKind::ObproxSg, MethodKind::ProxSvrg] {
+        let settings = Settings { epochs: 400, batch: Batch::All, step: StepSize::Auto, ..Settings::with_method(kind) };
+        let fit = run(&problem, &settings);
+        let off = fit.certificate.objective - auto.certificate.objective;
+        assert!((-1e-9..1e-3).contains(&off), "{kind:?}: {off}");
+    }
+    let saved = obprox::Model::from_json(&auto.model.to_json(), "model").unwrap();
+    assert_eq!((saved.penalty.as_deref(), &saved), (Some("lopsided"), &auto.model));
+    // A rule knows single coordinates of l1 and the elastic net.
+    let refused = Run::new(&problem, Settings::default()).rule("adagrad", AdaGrad::default(), None).fit().unwrap_err();
+    assert!(refused.to_string().contains("the lopsided penalty is not"), "{refused}");
 }
 
 /// Prox-SG with AdaGrad's step sizes: α over the root of the sum of the coordinate's squared gradients. A coordinate

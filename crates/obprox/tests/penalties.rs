@@ -181,21 +181,23 @@ fn auto_comes_to_the_optimum_of_every_loss_and_penalty_and_proves_it() {
 /// The five methods, and Prox-SVRG with its mean.
 fn methods() -> Vec<Settings> {
     let settings = |method: Method| Settings {
+        method,
         epochs: 6,
         batch: Batch::Rows(7),
         step: StepSize::Value(0.3),
         tolerance: 0.0,
-        ..Settings::with_method(method)
+        ..Settings::default()
     };
     let switch = |prox: u64, orthant: Option<u64>| Switch::Fixed { prox, orthant, unit: Unit::Epochs };
-    vec![
-        settings(Method::ProxSg),
-        settings(Method::ObproxSg { switch: switch(2, Some(1)) }),
-        settings(Method::ObproxSgPlus { switch: switch(3, None) }),
-        settings(Method::Rda { gamma: 5.0 }),
-        settings(Method::ProxSvrg { average: false }),
-        settings(Method::ProxSvrg { average: true }),
-    ]
+    let methods = [
+        Method::ProxSg,
+        Method::ObproxSg { switch: switch(2, Some(1)) },
+        Method::ObproxSgPlus { switch: switch(3, None) },
+        Method::Rda { gamma: 5.0 },
+        Method::ProxSvrg { average: false },
+        Method::ProxSvrg { average: true },
+    ];
+    methods.map(settings).to_vec()
 }
 
 #[test]

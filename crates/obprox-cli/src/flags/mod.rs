@@ -4,6 +4,7 @@ mod checkpoint;
 mod data;
 mod lambda;
 mod method;
+mod penalty;
 mod problem;
 mod report;
 mod switch;

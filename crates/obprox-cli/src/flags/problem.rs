@@ -8,6 +8,7 @@ use obprox::data::{Dataset, read_vector};
 use obprox::loss::{Huber, Loss, LossKind, Task};
 use obprox::{ClassWeights, Lambda, Problem, Terms, distinct};
 
+use super::penalty::PenaltyFlags;
 use super::{not_negative, number, positive};
 use crate::failure::Failure;
 use crate::input::shown;
@@ -47,6 +48,9 @@ pub struct ProblemFlags {
     #[arg(long, value_name = "FILE")]
     pub feature_weights: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub penalty: PenaltyFlags,
+
     /// Weights of the classes: balanced, or label:weight pairs such as -1:2,1:1
     #[arg(long, value_name = "WEIGHTS", value_parser = parse_class_weights, allow_hyphen_values = true)]
     class_weight: Option<ClassWeights>,
@@ -62,7 +66,7 @@ impl ProblemFlags {
         if self.class_weight.is_some() && !has_classes {
             return Err(Failure::input(format!("--class-weight: the {} loss has no classes", self.loss)));
         }
-        Ok(())
+        self.penalty.check(self.feature_weights.is_some())
     }
 
     /// The loss; of softmax, that of two classes, since the data is not known yet.
@@ -78,10 +82,13 @@ impl ProblemFlags {
     /// Reads the weights and states the problem.
     pub fn problem(&self, data: Dataset, file: &Path, lambda: Lambda, quiet: bool) -> Result<Problem, Failure> {
         let vector = |path: &Option<PathBuf>| path.as_ref().map(read_vector).transpose();
+        let weights = vector(&self.feature_weights)?;
+        let penalty = self.penalty.read(data.matrix.n_cols(), weights.as_deref())?;
         let terms = Terms {
             lambda,
             l2: self.l2,
-            feature_weights: vector(&self.feature_weights)?,
+            feature_weights: weights.filter(|_| penalty.is_none()),
+            penalty,
             row_weights: vector(&self.weights)?,
             class_weights: self.class_weight.clone(),
             intercept: !self.no_intercept,

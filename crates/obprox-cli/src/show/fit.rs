@@ -82,6 +82,7 @@ fn figures(problem: &Problem, fit: &Fit, search: Option<&str>) -> String {
         ("λ", lambda(problem)),
     ];
     rows.extend(search.map(|how| ("chosen", how.to_owned())));
+    rows.extend(problem.regularization().name().map(|name| ("penalty", name.to_owned())));
     if l2 > 0.0 {
         rows.push(("λ₂", trimmed(l2)));
     }

@@ -29,6 +29,7 @@ pub struct Origin {
     pub test: Option<String>,
     pub weights: Option<String>,
     pub feature_weights: Option<String>,
+    pub penalty: Option<String>,
     pub threads: usize,
 }
 
@@ -40,6 +41,7 @@ impl Origin {
             test: test.map(shown),
             weights: problem.weights.as_deref().map(shown),
             feature_weights: problem.feature_weights.as_deref().map(shown),
+            penalty: problem.penalty.words(),
             threads,
         }
     }
@@ -174,6 +176,7 @@ impl Log {
             lambda_max: Some(problem.lambda_max()),
             lambda_ratio: Some(problem.lambda() / problem.lambda_max()),
             l2: Some(problem.regularization().l2),
+            penalty: origin.penalty.clone(),
             intercept: Some(problem.has_intercept()),
             standardize: Some(problem.scaling().is_some()),
             solver: Some(settings.method.name().into()),

@@ -69,6 +69,8 @@ pub struct Start {
     /// λ₂.
     #[serde(alias = "weight_decay")]
     pub l2: Option<f64>,
+    /// What the penalty is called, where it is not λ‖x‖₁, and the files that it is made of.
+    pub penalty: Option<String>,
     /// Whether there is an intercept.
     pub intercept: Option<bool>,
     /// Whether columns were scaled.

@@ -38,7 +38,7 @@ pub fn weights(problems: &[Problem]) -> Table {
 /// A setting's name in the log, for people, and its value.
 type Setting = (&'static str, &'static str, fn(&Run) -> Option<String>);
 
-const SETTINGS: [Setting; 45] = [
+const SETTINGS: [Setting; 46] = [
     ("data", "data", |run| run.start.data.clone()),
     ("test", "test data", |run| run.start.test.clone()),
     ("network", "network", |run| run.start.network.network.clone()),
@@ -60,6 +60,7 @@ const SETTINGS: [Setting; 45] = [
     ("lambda", "λ", |run| run.start.lambda.map(|lambda| format!("{lambda:?}"))),
     ("lambda_max", "λ_max", |run| run.start.lambda_max.map(|lambda| format!("{lambda:?}"))),
     ("lambda_ratio", "λ/λ_max", |run| run.start.lambda_ratio.map(trimmed)),
+    ("penalty", "penalty", |run| run.start.penalty.clone()),
     ("l2", "λ₂", |run| run.start.l2.map(trimmed)),
     ("intercept", "intercept", |run| yes(run.start.intercept)),
     ("standardize", "standardised", |run| yes(run.start.standardize)),

@@ -33,6 +33,8 @@ struct ModelFile {
     lambda: f64,
     #[serde(default)]
     l2: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    penalty: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     names: Vec<(u32, String)>,
     certificate: Option<Certificate>,
@@ -62,6 +64,7 @@ impl Model {
             label_names: self.label_names.clone(),
             lambda: self.lambda,
             l2: self.l2,
+            penalty: self.penalty.clone(),
             names: self.names.clone(),
             certificate: self.certificate.clone(),
         };
@@ -141,6 +144,7 @@ impl Model {
             blocks,
             lambda: read.lambda,
             l2: read.l2,
+            penalty: read.penalty,
             names: read.names,
             certificate: read.certificate,
         })

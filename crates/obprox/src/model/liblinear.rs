@@ -90,6 +90,7 @@ mod tests {
             blocks: vec![block(0.25, -1.0), block(0.5, 2.0)],
             lambda: 0.1,
             l2: 0.0,
+            penalty: None,
             names: Vec::new(),
             certificate: None,
         };

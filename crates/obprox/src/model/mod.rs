@@ -51,6 +51,8 @@ pub struct Model {
     pub lambda: f64,
     /// λ₂.
     pub l2: f64,
+    /// What the penalty is called, where it is not λ‖x‖₁.
+    pub penalty: Option<String>,
     /// Names of the features that any block uses, where the data had names: (feature, name).
     pub names: Vec<(u32, String)>,
     /// The figures of the fit.
@@ -91,6 +93,7 @@ impl Model {
             blocks,
             lambda: problem.lambda(),
             l2: problem.regularization().l2,
+            penalty: problem.regularization().name().map(str::to_owned),
             names,
             certificate: Some(certificate.clone()),
         }

@@ -85,6 +85,11 @@ impl Regularization {
         self.blocks.as_ref().map(|blocks| blocks.with(self.l1, self.l2))
     }
 
+    /// What the penalty on blocks is called, where it is one.
+    pub fn name(&self) -> Option<&str> {
+        self.blocks.as_ref().map(|blocks| blocks.penalty().name())
+    }
+
     /// The weight of a feature.
     #[inline]
     pub fn weight(&self, feature: usize) -> f64 {
