@@ -36,6 +36,24 @@ pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset>
     Ok(Dataset { names: layout.names, ..Dataset::new(matrix.in_fewest_bytes(), targets) })
 }
 
+/// Hands out the rows of a stream, those of a block of text at a time; then the columns and their names.
+pub(super) fn read_pieces(
+    mut source: Source,
+    options: &ReadOptions,
+    each: &mut dyn FnMut(Dataset) -> Result<()>,
+) -> Result<(usize, Option<Vec<String>>)> {
+    let layout = Layout::find(&mut source, options)?;
+    let mut blocks = Blocks::of(source, options.block, layout.lines_before);
+    while blocks.advance()? {
+        let (text, pieces) = (blocks.text(), cut(blocks.text()));
+        let mut sheet: Sheet<()> = Sheet::default();
+        sheet.append(&layout, text, &pieces, 1.0).map_err(|halt| blocks.halted(&pieces, halt))?;
+        let (matrix, targets) = sheet.finish(layout.n_features());
+        each(Dataset::new(matrix, targets))?;
+    }
+    Ok((layout.n_features(), layout.names))
+}
+
 /// What the first lines tell of all the others.
 struct Layout {
     separator: u8,
