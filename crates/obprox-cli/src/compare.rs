@@ -9,7 +9,8 @@ use obprox_report::{Report, table};
 
 use crate::failure::Failure;
 use crate::flags::{
-    CheckpointFlags, DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, parse_solver, solver_names,
+    CheckpointFlags, DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, TableFlags, parse_solver,
+    solver_names,
 };
 use crate::input::{self, shown};
 use crate::losses::Losses;
@@ -59,6 +60,9 @@ pub struct Compare {
     checkpoint: CheckpointFlags,
 
     #[command(flatten)]
+    table: TableFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -101,7 +105,8 @@ impl Compare {
 
         // ---- data --------------------------------------------------------------------------------------------
         let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
-        let (problem, test) = input::problem(&self.data, test, &self.problem, lambda, &self.reading, self.quiet)?;
+        let (problem, test) =
+            input::problem(&self.data, test, &self.problem, lambda, (&self.reading, &self.table), self.quiet)?;
 
         // ---- the runs ----------------------------------------------------------------------------------------
         let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);

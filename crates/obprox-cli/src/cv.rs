@@ -13,7 +13,7 @@ use obprox_report::log::event;
 use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::fit::save;
-use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, whole};
+use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, whole};
 use crate::input::{self, shown};
 use crate::losses::Losses;
 use crate::show::{self, Outcome, bold, digits, grid, plural, sparkline, tight};
@@ -72,6 +72,9 @@ pub struct Cv {
     checkpoint: CheckpointFlags,
 
     #[command(flatten)]
+    table: TableFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -110,8 +113,14 @@ impl Cv {
 
         // ---- data --------------------------------------------------------------------------------------------
         let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
-        let (problem, test) =
-            input::problem(&self.data, self.test.as_deref(), &self.problem, start, &self.reading, self.quiet)?;
+        let (problem, test) = input::problem(
+            &self.data,
+            self.test.as_deref(),
+            &self.problem,
+            start,
+            (&self.reading, &self.table),
+            self.quiet,
+        )?;
         let lambdas = self.path.lambdas();
         let count = lambdas.values(&problem).map_err(Failure::about(&name))?.len();
 

@@ -47,8 +47,7 @@ impl Eval {
     pub fn run(self) -> Result<(), Failure> {
         self.reading.start_threads()?;
         let model = Model::load(&self.model)?;
-        let data = input::labelled(&self.data, &self.reading, false)?;
-        input::check_columns(&model, &data, &self.data)?;
+        let data = input::for_model(&model, &self.data, &self.reading, true)?;
         let name = shown(&self.data);
         let metrics = model.evaluate(&data).map_err(Failure::about(&name))?;
         if self.json {
@@ -57,6 +56,6 @@ impl Eval {
             return show::print(&(text + "\n"));
         }
         let title = format!("{} on {name}", self.model.display());
-        show::print(&format!("{}\n{}", show::bold(&title), show::metrics(&metrics, &model.loss, true)))
+        show::print(&format!("{}\n{}", show::bold(&title), show::metrics(&metrics, &model, true)))
     }
 }

@@ -15,7 +15,8 @@ use obprox_report::Report;
 use crate::destination::{Destination, check_directory};
 use crate::failure::Failure;
 use crate::flags::{
-    DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, duration, in_pool, parse_solver, solver_names, whole,
+    DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, TableFlags, duration, in_pool, parse_solver,
+    solver_names, whole,
 };
 use crate::input::{self, shown};
 use crate::losses::Losses;
@@ -83,6 +84,9 @@ pub struct Fit {
     report: ReportFlags,
 
     #[command(flatten)]
+    table: TableFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -133,7 +137,8 @@ impl Fit {
 
         // ---- data --------------------------------------------------------------------------------------------
         let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
-        let (mut problem, test) = input::problem(&self.data, test, &self.problem, lambda, &self.reading, self.quiet)?;
+        let (mut problem, test) =
+            input::problem(&self.data, test, &self.problem, lambda, (&self.reading, &self.table), self.quiet)?;
         if self.format == ModelFormat::Liblinear {
             Model::check_liblinear(problem.loss(), problem.labels())?;
         }

@@ -1,13 +1,14 @@
 //! Files → what the library wants, with names for messages.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use obprox::data::{Dataset, Label, read};
+use obprox::data::{Dataset, Label, ReadOptions, read};
 use obprox::{Lambda, Model, Problem};
 
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, ProblemFlags};
+use crate::flags::{DataFlags, ProblemFlags, TableFlags};
 use crate::watch;
 
 /// The name of a data file as messages and tables show it.
@@ -47,10 +48,14 @@ pub fn check_paths(
     Ok(())
 }
 
-/// Reads a data set, with a sign of life on a terminal.
-pub fn data(path: &Path, flags: &DataFlags, quiet: bool) -> Result<Dataset, Failure> {
+/// Reads a data set whose columns become features as the flags say, with a sign of life on a terminal.
+pub fn data(path: &Path, flags: &DataFlags, table: &TableFlags, quiet: bool) -> Result<Dataset, Failure> {
+    read_as(path, flags, &ReadOptions { encoding: table.encoding(), ..flags.options() }, quiet)
+}
+
+fn read_as(path: &Path, flags: &DataFlags, options: &ReadOptions, quiet: bool) -> Result<Dataset, Failure> {
     let _waiting = watch::waiting(format!("reading {}", shown(path)), quiet);
-    let mut data = read(path, &flags.options())?;
+    let mut data = read(path, options)?;
     if let Some(names) = &flags.names {
         name_features(&mut data, names)?;
     }
@@ -73,12 +78,24 @@ fn name_features(data: &mut Dataset, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a data set that must have labels.
-pub fn labelled(path: &Path, flags: &DataFlags, quiet: bool) -> Result<Dataset, Failure> {
-    if flags.label == Label::Absent {
-        return Err(Failure::input("--label none: labels are needed here; only predict does without"));
+/// Labels that are needed cannot be left out.
+fn check_label(flags: &DataFlags) -> Result<(), Failure> {
+    match flags.label {
+        Some(Label::Absent) => Err(Failure::input("--label none: labels are needed here; only predict does without")),
+        _ => Ok(()),
     }
-    data(path, flags, quiet)
+}
+
+/// Reads rows for a model: the columns of a table are found by name, whatever their order, and made into features as in
+/// the training data. Labels are passed over where they are not wanted.
+pub fn for_model(model: &Model, path: &Path, flags: &DataFlags, with_targets: bool) -> Result<Dataset, Failure> {
+    if with_targets {
+        check_label(flags)?;
+    }
+    let recipe = model.table.clone().map(Arc::new);
+    let data = read_as(path, flags, &ReadOptions { recipe, with_targets, ..flags.options() }, false)?;
+    check_columns(model, &data, path)?;
+    Ok(data)
 }
 
 /// Reads training and test data and states the problem; everything that could be wrong with them is refused here.
@@ -87,11 +104,13 @@ pub fn problem(
     test: Option<&Path>,
     problem: &ProblemFlags,
     lambda: Lambda,
-    reading: &DataFlags,
+    (reading, table): (&DataFlags, &TableFlags),
     quiet: bool,
 ) -> Result<(Problem, Option<Dataset>), Failure> {
-    let rows = labelled(data, reading, quiet)?;
-    let test_rows = test.map(|path| labelled(path, reading, quiet)).transpose()?;
+    check_label(reading)?;
+    let rows = self::data(data, reading, table, quiet)?;
+    let options = ReadOptions { recipe: rows.recipe.clone(), ..reading.options() };
+    let test_rows = test.map(|path| read_as(path, reading, &options, quiet)).transpose()?;
     let problem = problem.problem(rows, data, lambda, quiet)?;
     if let (Some(rows), Some(path)) = (&test_rows, test) {
         check_labels(&problem, rows, path)?;
@@ -117,7 +136,7 @@ fn check_labels(problem: &Problem, test: &Dataset, file: &Path) -> Result<(), Fa
 
 /// Compares the columns of data with those of a model: names must agree where both have them, and columns that the
 /// model does not know are worth a word.
-pub fn check_columns(model: &Model, data: &Dataset, file: &Path) -> Result<(), Failure> {
+fn check_columns(model: &Model, data: &Dataset, file: &Path) -> Result<(), Failure> {
     if let Some(names) = &data.names {
         for (feature, expected) in &model.names {
             match names.get(*feature as usize) {

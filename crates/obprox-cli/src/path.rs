@@ -13,7 +13,7 @@ use obprox_report::charts::charts;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, in_pool};
+use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, in_pool};
 use crate::input::{self, shown};
 use crate::losses::Losses;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
@@ -57,6 +57,9 @@ pub struct PathCommand {
 
     #[command(flatten)]
     checkpoint: CheckpointFlags,
+
+    #[command(flatten)]
+    table: TableFlags,
 
     #[command(flatten)]
     reading: DataFlags,
@@ -113,6 +116,8 @@ struct Record<'a> {
     rows: usize,
     n_features: usize,
     labels: &'a [f64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<&'a [String]>,
     lambda_max: f64,
     tol: f64,
     stopped: bool,
@@ -135,8 +140,14 @@ impl PathCommand {
     fn work(&self, out: Option<(&Path, FileFormat)>, threads: usize) -> Result<(), Failure> {
         // ---- data --------------------------------------------------------------------------------------------
         let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
-        let (problem, test) =
-            input::problem(&self.data, self.test.as_deref(), &self.problem, start, &self.reading, self.quiet)?;
+        let (problem, test) = input::problem(
+            &self.data,
+            self.test.as_deref(),
+            &self.problem,
+            start,
+            (&self.reading, &self.table),
+            self.quiet,
+        )?;
         let lambdas = self.path.lambdas();
         let count = lambdas.values(&problem).map_err(Failure::about(&name))?.len();
 
@@ -227,6 +238,7 @@ impl PathCommand {
                     rows: problem.n_rows(),
                     n_features: problem.n_features(),
                     labels: problem.labels(),
+                    names: problem.names(),
                     lambda_max: problem.lambda_max(),
                     tol,
                     stopped: steps.stopped,

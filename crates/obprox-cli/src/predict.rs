@@ -38,7 +38,8 @@ const EXAMPLES: &str = "\
 Examples:
   obprox predict model.json new.svm > labels.txt
   obprox predict model.json new.svm --proba --out probabilities.txt
-  obprox predict model.json table.csv --label none      a CSV file without label column";
+  obprox predict model.json table.csv      columns are found by name; a label is not needed
+  obprox predict model.json numbers.csv --label none      a CSV file without header and label";
 
 impl Predict {
     pub fn run(self) -> Result<(), Failure> {
@@ -50,8 +51,7 @@ impl Predict {
         }
         self.reading.start_threads()?;
         let model = Model::load(&self.model)?;
-        let data = input::data(&self.data, &self.reading, false)?;
-        input::check_columns(&model, &data, &self.data)?;
+        let data = input::for_model(&model, &self.data, &self.reading, false)?;
         let labels = model.predict(&data.matrix);
         let probabilities = if self.proba {
             let name = self.model.display().to_string();
@@ -60,8 +60,8 @@ impl Predict {
             None
         };
         let write = |out: &mut dyn Write| match &probabilities {
-            None => labels.iter().try_for_each(|label| writeln!(out, "{label}")),
-            Some(probabilities) => write_probabilities(out, &model.labels, &labels, probabilities),
+            None => labels.iter().try_for_each(|&label| writeln!(out, "{}", model.label_name(label))),
+            Some(probabilities) => write_probabilities(out, &model, &labels, probabilities),
         };
         match out {
             Destination::File(path) => Ok(write_whole(&path, write)?),
@@ -74,11 +74,12 @@ impl Predict {
 }
 
 /// As LIBLINEAR's `predict -b 1` prints them.
-fn write_probabilities(out: &mut dyn Write, known: &[f64], labels: &[f64], probabilities: &[f64]) -> io::Result<()> {
-    let joined = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
-    writeln!(out, "labels {}", joined(known))?;
-    for (label, row) in labels.iter().zip(probabilities.chunks_exact(known.len())) {
-        writeln!(out, "{label} {}", joined(row))?;
+fn write_probabilities(out: &mut dyn Write, model: &Model, labels: &[f64], probabilities: &[f64]) -> io::Result<()> {
+    let names: Vec<String> = model.labels.iter().map(|&label| model.label_name(label)).collect();
+    writeln!(out, "labels {}", names.join(" "))?;
+    for (&label, row) in labels.iter().zip(probabilities.chunks_exact(names.len())) {
+        let numbers: Vec<String> = row.iter().map(f64::to_string).collect();
+        writeln!(out, "{} {}", model.label_name(label), numbers.join(" "))?;
     }
     Ok(())
 }

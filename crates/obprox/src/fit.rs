@@ -10,6 +10,7 @@ use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
 use crate::engine::{Stepper, engine};
+use crate::loss::Task;
 use crate::method::Rule;
 use crate::model::Model;
 use crate::observe::{Control, EpochRecord, Observer, Start};
@@ -270,7 +271,9 @@ impl<'a> Run<'a> {
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
         let centred = |mut point: Point| {
-            point.centre_intercepts();
+            if problem.loss().task() == Task::Classes {
+                point.centre_intercepts();
+            }
             point
         };
         let (point, certificate) = match (status, last_good) {

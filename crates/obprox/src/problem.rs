@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Matrix, Scaling, ShardedData, standardise};
+use crate::data::{Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
 use crate::loss::Loss;
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
@@ -73,6 +73,7 @@ pub struct Problem {
     matrix: Arc<Matrix>,
     targets: Targets,
     names: Option<Arc<[String]>>,
+    recipe: Option<Arc<Recipe>>,
     loss: Arc<dyn Loss>,
     regularization: Regularization,
     intercept: bool,
@@ -109,7 +110,8 @@ impl Problem {
             return Err(Error::parameter("standardize", "columns on a disk are worked on as they are"));
         }
         let matrix = Matrix::from_rows(shards.n_cols(), &[]);
-        let data = Dataset { matrix, targets: shards.targets()?, names: shards.names().map(<[String]>::to_vec) };
+        let names = shards.names().map(<[String]>::to_vec);
+        let data = Dataset { matrix, targets: shards.targets()?, names, recipe: None };
         Self::of(data, Some(shards), loss, terms)
     }
 
@@ -133,6 +135,9 @@ impl Problem {
             let message = "is too small to divide by; give 0 to leave the feature free, or more";
             return Err(Error::parameter("feature weights", format!("number {} {message}", at + 1)));
         }
+        if let Some(recipe) = &data.recipe {
+            recipe.check_loss(loss.as_ref())?;
+        }
         let targets = Targets::new(data.targets, loss.as_ref(), terms)?;
         let (matrix, scaling) = if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
@@ -145,6 +150,7 @@ impl Problem {
             matrix: Arc::new(matrix),
             targets,
             names: data.names.map(Into::into),
+            recipe: data.recipe,
             loss,
             regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
             intercept: terms.intercept,
@@ -319,6 +325,11 @@ impl Problem {
     /// Names of the features, where the data has them.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// How the features were made of a table's columns, where the data is one.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_deref()
     }
 
     /// The weight of a row; 1 on average.

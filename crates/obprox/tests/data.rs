@@ -243,21 +243,24 @@ fn csv_finds_its_label() {
 fn csv_header_can_be_forced() {
     let with = |header| ReadOptions { header: Some(header), ..ReadOptions::default() };
     assert_eq!(parse_with("1,2\n3,4\n", &with(true)).unwrap().names.unwrap(), ["2"]);
-    let expected = "file:1:1: label column 1: `y` is not a number; write classes as numbers";
+    let expected = "file:1:3: column `2`: `a` is not a number: encode the column (categorical) or leave it out (drop)";
     assert_eq!(error_of("y,a\n3,4\n", &with(false)), expected);
 }
 
 #[test]
 fn csv_errors_say_where_and_what() {
     for (text, expected) in [
-        ("y,a,b\n1,2,x\n", ":2:5: column `b`: `x` is not a number"),
+        (
+            "y,a,b\n1,2,x\n",
+            ":2:5: column `b`: `x` is not a number: encode the column (categorical) or leave it out (drop)",
+        ),
         ("y,a,b\n1,,3\n", ":2:3: column `a`: a number is missing: fill it in or drop the row"),
         ("y,a,b\n1,2,3\n1, NA,3\n", ":3:4: column `a`: `NA` is not a finite number: fill it in or drop the row"),
         ("1,2,nan\n", ":1:5: column 3: `nan` is not a finite number: fill it in or drop the row"),
         ("1,2\n1,1e999\n", ":2:3: column 2: `1e999` is too large for a double"),
         ("y,a,b\n1,2\n", ":2:4: the line has 2 fields where the first has 3"),
         ("y,a,b\n\n1,2,3,4\n", ":3:7: one field too many: the first line has 3"),
-        ("y,a\ncat,2\n", ":2:1: label column `y`: `cat` is not a number; write classes as numbers"),
+        ("y,a\n1,2\ncat,2\n", ":3:1: label column `y`: `cat` is not a number; the first row's is"),
         ("y,a\n1,\"2\n", ":2:3: a quoted field does not end on its line: close it, or take the line break out"),
         ("y,a\r1,2\r", ":1:4: a carriage return inside a line: end lines with LF or CR LF"),
         ("y\ta\n1\t2\n\t\n", ":3:1: label column `y`: a number is missing: fill it in or drop the row"),

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Write};
 
-use obprox::data::{Dataset, Format, ReadOptions, read_from, read_vector};
+use obprox::data::{Categorical, Dataset, Encoding, Format, Missing, ReadOptions, read_from, read_vector};
 
 use super::assert_sound;
 use crate::mutate::Draw;
@@ -58,6 +58,31 @@ pub fn csv() -> Reader {
         "1,0,0,0,0,0,0,0,0,0,0,0,7\n0,0,0,0,0,0,0,0,0,0,0,0,0\n",
     ];
     text("csv", Format::Csv, &seeds)
+}
+
+/// Tables with words and gaps: what is wrong or found must not depend on blocks, and a table that is read again by the
+/// recipe it gave must be the same.
+pub fn table() -> Reader {
+    let seeds =
+        ["y,age,city\nyes,31,\"a, b\"\nno,,Rome\nyes,7,\n", "1;NA;red\n2;5;\n1;?;blue\n", "y\tw\r\n0\t1\r\n1\t01\r\n"];
+    let seeds = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
+    Reader::new("table", seeds, |bytes| {
+        let categorical = Categorical { all: true, names: Vec::new() };
+        let encoding = Encoding { categorical, missing: Missing::Indicator, ..Encoding::default() };
+        let options = ReadOptions { format: Some(Format::Csv), block: WHOLE, encoding, ..ReadOptions::default() };
+        let read = |options: &ReadOptions| read_from("file", Cursor::new(bytes.to_vec()), options);
+        let whole = read(&options);
+        let block = 1 + Draw::of_file(bytes).below(40);
+        assert_eq!(shown(&whole), shown(&read(&ReadOptions { block, ..options.clone() })), "blocks of {block}");
+        let Ok(mut dataset) = whole else { return false };
+        assert_sound(&dataset);
+        let names = dataset.names.take();
+        let recipe = dataset.recipe.clone();
+        let encoding = Encoding::default();
+        let again = read(&ReadOptions { recipe, encoding, n_cols: names.map(|names| names.len()), ..options });
+        assert_eq!(shown(&Ok(dataset)), shown(&again), "by its recipe");
+        true
+    })
 }
 
 /// Text in each of the four compressions.

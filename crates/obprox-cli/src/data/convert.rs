@@ -7,7 +7,7 @@ use clap::Args;
 use super::{is_text, write_data};
 use crate::destination::{Destination, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::DataFlags;
+use crate::flags::{DataFlags, TableFlags};
 use crate::input;
 
 /// Write a data file as a cache that opens at once, or as LIBSVM text
@@ -26,6 +26,9 @@ pub struct Convert {
     quiet: bool,
 
     #[command(flatten)]
+    table: TableFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -42,7 +45,7 @@ impl Convert {
             check_distinct(&[("INPUT", Some(&self.input)), ("OUTPUT", Some(path))])?;
         }
         self.reading.start_threads()?;
-        let data = input::data(&self.input, &self.reading, self.quiet)?;
+        let data = input::data(&self.input, &self.reading, &self.table, self.quiet)?;
         if is_text(&output) && data.targets.iter().any(|target| target.is_nan()) {
             return Err(Failure::input("--label none: LIBSVM text has a label in every row; write a cache (.obx)"));
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use obprox::data::{Spread, Summary, Targets};
 
 use crate::failure::Failure;
-use crate::flags::DataFlags;
+use crate::flags::{DataFlags, TableFlags};
 use crate::input::{self, shown};
 use crate::show::{self, bold, bytes, pairs, percent, plural, significant, trimmed};
 
@@ -18,6 +18,9 @@ pub struct Inspect {
     data: PathBuf,
 
     #[command(flatten)]
+    table: TableFlags,
+
+    #[command(flatten)]
     reading: DataFlags,
 }
 
@@ -27,7 +30,7 @@ const LABELS: usize = 12;
 impl Inspect {
     pub fn run(self) -> Result<(), Failure> {
         self.reading.start_threads()?;
-        let data = input::data(&self.data, &self.reading, false)?;
+        let data = input::data(&self.data, &self.reading, &self.table, false)?;
         let summary = Summary::of(&data);
         let mut rows = vec![
             ("rows".to_owned(), with_empty(summary.rows, summary.empty_rows)),
@@ -38,6 +41,8 @@ impl Inspect {
             ("values".to_owned(), range(summary.values)),
             ("in memory".to_owned(), format!("{}, {}", bytes(summary.bytes), summary.storage)),
         ];
+        // Words are numbered from 0, in order.
+        let classes = data.recipe.as_ref().map_or(&[][..], |recipe| recipe.classes());
         match &summary.targets {
             Targets::Absent => rows.push(("labels".to_owned(), "none".into())),
             Targets::Range(range) => rows.push(("targets".to_owned(), spread(*range))),
@@ -45,7 +50,8 @@ impl Inspect {
                 rows.push(("labels".to_owned(), labels.len().to_string()));
                 for (label, count) in labels.iter().take(LABELS) {
                     let share = percent(*count as f64 / summary.rows.max(1) as f64);
-                    rows.push((format!("  {label}"), format!("{} ({share})", plural(*count as u64, "row"))));
+                    let name = classes.get(*label as usize).cloned().unwrap_or_else(|| label.to_string());
+                    rows.push((format!("  {name}"), format!("{} ({share})", plural(*count as u64, "row"))));
                 }
                 if labels.len() > LABELS {
                     rows.push(("  …".to_owned(), format!("{} more", labels.len() - LABELS)));

@@ -13,9 +13,9 @@ use crate::threads;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Reading the data")]
 pub struct DataFlags {
-    /// CSV: the label's column: first, last, none, a number from 1, or a header's name
-    #[arg(long, value_name = "COLUMN", default_value = "first", value_parser = parse_label)]
-    pub label: Label,
+    /// Tables: the label's column: first, last, none, a number from 1, or its name [default: first, or the model's]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_label)]
+    pub label: Option<Label>,
 
     /// CSV: the first line is a header (told by content otherwise)
     #[arg(long, overrides_with = "no_header")]
@@ -66,7 +66,7 @@ impl DataFlags {
                 FormatName::Csv => Format::Csv,
                 FormatName::Cache => Format::Cache,
             }),
-            label: self.label.clone(),
+            label: self.label.clone().unwrap_or_default(),
             header: match (self.header, self.no_header) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),

@@ -8,6 +8,7 @@ mod penalty;
 mod problem;
 mod report;
 mod switch;
+mod table;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub use report::{FileFlags, ReportFlags, check_page, write_report};
 #[cfg(feature = "net")]
 pub use switch::{Rounds, parse_rounds};
 pub use switch::{no_words, np};
+pub use table::TableFlags;
 
 /// A finite number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {

@@ -51,7 +51,7 @@ pub fn fit(outcome: &Outcome) -> String {
         page += &format!("{hint}\n");
     }
     if let Some((name, measured)) = outcome.test {
-        page += &format!("\n{} {name}\n{}", bold("test:"), metrics(measured, problem.loss().name(), false));
+        page += &format!("\n{} {name}\n{}", bold("test:"), metrics(measured, &fit.model, false));
     }
     page += &largest_weights(&fit.model);
     if !outcome.written.is_empty() {
@@ -168,7 +168,7 @@ fn largest_weights(model: &Model) -> String {
     let rows = weights[..shown].iter().map(|&(value, feature, output)| {
         let class = match model.blocks.len() {
             1 => String::new(),
-            _ => format!("  class {}", model.labels[output]),
+            _ => format!("  class {}", model.label_name(model.labels[output])),
         };
         (name(model, feature), format!("{:>12}{class}", signed(value)))
     });

@@ -1,5 +1,6 @@
 //! How well a model does, for people.
 
+use obprox::Model;
 use obprox::metrics::Metrics;
 
 use super::{grid, pairs, percent, significant, tight};
@@ -8,10 +9,10 @@ use super::{grid, pairs, percent, significant, tight};
 const MOST_CLASSES: usize = 10;
 
 /// The figures, and the confusion matrix where it is small and wanted.
-pub fn metrics(metrics: &Metrics, loss: &str, with_confusion: bool) -> String {
-    let loss_name = match loss {
+pub fn metrics(metrics: &Metrics, model: &Model, with_confusion: bool) -> String {
+    let loss_name = match model.loss.as_str() {
         "logistic" | "softmax" => "log-loss".to_owned(),
-        _ => format!("mean {loss} loss"),
+        loss => format!("mean {loss} loss"),
     };
     let (rows, confusion) = match metrics {
         Metrics::Classification { rows, accuracy, auc, loss, labels, confusion } => {
@@ -23,7 +24,12 @@ pub fn metrics(metrics: &Metrics, loss: &str, with_confusion: bool) -> String {
                 (loss_name, loss.map(significant)),
             ];
             let shown = with_confusion && labels.len() <= MOST_CLASSES;
-            (figures, shown.then(|| confusion_matrix(labels, confusion)))
+            (
+                figures,
+                shown.then(|| {
+                    confusion_matrix(labels.iter().map(|&label| model.label_name(label)).collect(), confusion)
+                }),
+            )
         }
         Metrics::Regression { rows, rmse, r2, loss } => {
             let figures = [
@@ -42,10 +48,10 @@ pub fn metrics(metrics: &Metrics, loss: &str, with_confusion: bool) -> String {
     }
 }
 
-fn confusion_matrix(labels: &[f64], confusion: &[Vec<usize>]) -> String {
-    let header = std::iter::once("true \\ predicted".to_owned()).chain(labels.iter().map(f64::to_string));
+fn confusion_matrix(labels: Vec<String>, confusion: &[Vec<usize>]) -> String {
+    let header = std::iter::once("true \\ predicted".to_owned()).chain(labels.iter().cloned());
     let rows = labels.iter().zip(confusion);
     let rows =
-        rows.map(|(label, row)| std::iter::once(label.to_string()).chain(row.iter().map(usize::to_string)).collect());
+        rows.map(|(label, row)| std::iter::once(label.clone()).chain(row.iter().map(usize::to_string)).collect());
     tight(grid(header.collect(), rows.collect()))
 }

@@ -1,5 +1,6 @@
 //! The whole command, as a user meets it: exit status, standard output, standard error, and what is left on disk.
 
+mod columns;
 mod data;
 mod end_to_end;
 mod get;
@@ -11,6 +12,7 @@ mod net;
 mod net_served;
 mod paper;
 mod paths;
+mod penalties;
 mod refused;
 mod reports;
 mod resume;

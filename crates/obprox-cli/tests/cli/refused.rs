@@ -195,6 +195,9 @@ fn data_that_cannot_be_used() {
     shop.write("ragged.csv", "y,a\n1,2\n2,3,4\n");
     shop.write("table.csv", "y,a\n1,2\n2,3\n");
     shop.write("text.csv", "y,a\n1,2\n2,red\n");
+    shop.write("gaps.csv", "y,a\n1,2\n2,\n1,NA\n");
+    shop.write("yes.csv", "y,a\nno,2\nyes,3\nno,4\n");
+    shop.write("maybe.csv", "y,a\nmaybe,2\n");
     shop.write("counts.svm", "0 1:1\n3 1:2\n");
     shop.write("negative.svm", "-1 1:1\n2 1:2\n");
     shop.write("halves.svm", "0.5 1:1\n1.5 1:2\n");
@@ -224,6 +227,17 @@ fn data_that_cannot_be_used() {
         "text.csv",
         "table.csv --label z",
         "table.csv --label 3",
+        "gaps.csv",
+        "gaps.csv --missing median",
+        "table.csv --categorical b",
+        "table.csv --categorical y",
+        "table.csv --drop a",
+        "table.csv --drop a --keep a",
+        "table.csv --keep a,,",
+        "yes.csv --loss squared",
+        "yes.csv --test maybe.csv",
+        "yes.csv --test table.csv",
+        "good.svm --drop a",
         "archive.zip",
         "negative.svm --loss poisson",
         "counts.svm --loss poisson --step auto",

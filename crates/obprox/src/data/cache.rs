@@ -134,7 +134,7 @@ fn open(map: Mmap) -> std::result::Result<Dataset, Flaw> {
     let names = windows.names(header.names_bytes, n_cols)?;
     let sums = windows.at.next_multiple_of(ALIGNMENT);
     match sums + sums.div_ceil(BLOCK) * size_of::<u32>() == map.len() {
-        true => Ok(Dataset { matrix, targets, names }),
+        true => Ok(Dataset { matrix, targets, names, recipe: None }),
         false => Err(TRUNCATED),
     }
 }

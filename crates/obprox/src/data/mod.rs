@@ -22,8 +22,11 @@ mod sheet;
 mod source;
 mod standardise;
 mod synth;
+mod table;
 mod transpose;
 mod vector;
+
+use std::sync::Arc;
 
 pub use buffer::Buffer;
 pub use builder::Builder;
@@ -43,6 +46,7 @@ pub use shards::{ShardedData, Sharding};
 pub use source::read_bytes;
 pub use standardise::{Scaling, standardise};
 pub use synth::{Entries, Planted, Synth, Task};
+pub use table::{Categorical, Encoded, Encoding, Features, Fill, Missing, Recipe};
 
 /// Rows with their targets, as read: labels are still the file's own numbers.
 #[derive(Clone, Debug)]
@@ -53,13 +57,15 @@ pub struct Dataset {
     pub targets: Buffer<f64>,
     /// Names of the columns, where the source has them.
     pub names: Option<Vec<String>>,
+    /// How the features were made of a table's columns, where they were learnt from one.
+    pub recipe: Option<Arc<Recipe>>,
 }
 
 impl Dataset {
     /// Rows with their targets.
     pub fn new(matrix: Matrix, targets: Vec<f64>) -> Self {
         assert_eq!(matrix.n_rows(), targets.len(), "a data set has one target a row");
-        Self { matrix, targets: targets.into(), names: None }
+        Self { matrix, targets: targets.into(), names: None, recipe: None }
     }
 
     /// Makes it at least `n_cols` columns wide; the new columns are empty.

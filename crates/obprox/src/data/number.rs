@@ -217,14 +217,26 @@ fn complaint(field: &[u8], too_large: bool) -> String {
     if too_large {
         format!("{} is too large for a double", shown(field))
     } else if field.is_empty() {
-        "a number is missing: fill it in or drop the row".into()
+        format!("a number is missing: {FILL_IT_IN}")
     } else if is_word_for_no_number(field) {
-        format!("{} is not a finite number: fill it in or drop the row", shown(field))
+        format!("{} is not a finite number: {FILL_IT_IN}", shown(field))
     } else if field.contains(&b'\r') {
         CARRIAGE_RETURN.into()
     } else {
-        format!("{} is not a number", shown(field))
+        format!("{} {NOT_A_NUMBER}", shown(field))
     }
+}
+
+/// The end of what is said of a word in the place of a number.
+pub(super) const NOT_A_NUMBER: &str = "is not a number";
+
+/// The end of what is said of a number that is missing.
+pub(super) const FILL_IT_IN: &str = "fill it in or drop the row";
+
+/// Whether a field of a table stands for a number that is missing.
+pub(super) fn is_missing(field: &[u8]) -> bool {
+    const WORDS: [&str; 7] = ["", "na", "n/a", "nan", "null", "none", "?"];
+    WORDS.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Text of a file as part of a message: in quotes, unprintable bytes escaped, cut where long.

@@ -2,8 +2,10 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::source::Source;
+use super::source::{STANDARD_INPUT, Source};
+use super::table::{Encoding, Recipe};
 use super::{Dataset, Label, cache, csv, libsvm, vector};
 use crate::{Error, Result, memory};
 
@@ -21,6 +23,16 @@ pub enum Format {
     Cache,
 }
 
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Libsvm => "LIBSVM text",
+            Self::Csv => "CSV",
+            Self::Cache => "a cache",
+        }
+    }
+}
+
 /// How to read a data file. The default decides everything by the file's content.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
@@ -30,6 +42,12 @@ pub struct ReadOptions {
     pub label: Label,
     /// CSV: whether the first line is a header, where that should not be told by content.
     pub header: Option<bool>,
+    /// Tables: how columns become features.
+    pub encoding: Encoding,
+    /// Tables: the recipe of a model, in place of `encoding`; columns are then found by name.
+    pub recipe: Option<Arc<Recipe>>,
+    /// Tables read by a recipe: whether the label is wanted too. It is passed over otherwise, and need not be there.
+    pub with_targets: bool,
     /// At least that many columns, for data whose last columns are empty.
     pub n_cols: Option<usize>,
     /// Bytes of text that are read at a time; speed and memory depend on it, the result does not.
@@ -38,7 +56,16 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, label: Label::default(), header: None, n_cols: None, block: 4 << 20 }
+        Self {
+            format: None,
+            label: Label::default(),
+            header: None,
+            encoding: Encoding::default(),
+            recipe: None,
+            with_targets: true,
+            n_cols: None,
+            block: 4 << 20,
+        }
     }
 }
 
@@ -71,7 +98,7 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
     let (source, format) = open(source, options)?;
     let mut dataset = match format {
         Format::Libsvm => libsvm::read(source, options.block)?,
-        Format::Csv => csv::read(source, options)?,
+        Format::Csv => csv::read(source, path.filter(|path| path.as_os_str() != STANDARD_INPUT), options)?,
         Format::Cache => match path.filter(|_| source.is_plain()) {
             Some(path) => cache::read(&name, path)?,
             None => return Err(Error::file(name, "a cache is mapped, not streamed: give it as an uncompressed file")),
@@ -95,6 +122,10 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<(Source, For
     let format = options.format.unwrap_or_else(|| format_of(&source));
     if format != Format::Cache && source.head().contains(&0) {
         return Err(Error::file(source.name, "is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"));
+    }
+    if !matches!(format, Format::Csv) && !options.encoding.is_plain() {
+        let message = "columns have no names there: categorical, missing, keep and drop are for CSV";
+        return Err(Error::file(source.name, format!("is {}: {message}", format.name())));
     }
     Ok((source, format))
 }

@@ -228,7 +228,7 @@ impl Made {
             let path = fs::canonicalize(path).map_err(Error::reading(path))?;
             Ok(Stamp { path, bytes: metadata.len(), modified: modified.map_or(0, |since| since.as_nanos()) })
         };
-        let ReadOptions { format, label, header, n_cols, block: _ } = options;
+        let ReadOptions { format, label, header, n_cols, .. } = options;
         let options = format!("{format:?} {label:?} {header:?} {n_cols:?}");
         Ok(Self { sources: sources.iter().map(stamp).collect::<Result<_>>()?, options, rows })
     }

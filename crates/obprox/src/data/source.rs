@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::{Error, Result};
 
 /// What a caller writes for standard input.
-const STANDARD_INPUT: &str = "-";
+pub(super) const STANDARD_INPUT: &str = "-";
 
 /// Enough of the text to tell its format: many lines, or much of one.
 const HEAD: usize = 64 << 10;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Block, Model};
 use crate::certificate::Certificate;
+use crate::data::Recipe;
 use crate::loss::{LossKind, Task};
 use crate::output::write_whole;
 use crate::{Error, Result};
@@ -37,6 +38,8 @@ struct ModelFile {
     penalty: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     names: Vec<(u32, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    table: Option<Recipe>,
     certificate: Option<Certificate>,
 }
 
@@ -66,6 +69,7 @@ impl Model {
             l2: self.l2,
             penalty: self.penalty.clone(),
             names: self.names.clone(),
+            table: self.table.clone(),
             certificate: self.certificate.clone(),
         };
         serde_json::to_string(&file).expect("a model has only finite numbers and strings") + "\n"
@@ -134,6 +138,9 @@ impl Model {
                 return Err(wrong("a weight is not a finite number".into()));
             }
         }
+        if let Some(recipe) = &read.table {
+            recipe.check(read.n_features, expected).map_err(|flaw| wrong(format!("table: {flaw}")))?;
+        }
         Ok(Self {
             loss: read.loss,
             loss_parameter: read.loss_parameter,
@@ -146,6 +153,7 @@ impl Model {
             l2: read.l2,
             penalty: read.penalty,
             names: read.names,
+            table: read.table,
             certificate: read.certificate,
         })
     }

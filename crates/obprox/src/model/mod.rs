@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
-use crate::data::{Dataset, Matrix};
+use crate::data::{Dataset, Matrix, Recipe};
 use crate::loss::{LossKind, Task, class_probabilities};
 use crate::metrics::{self, Metrics};
 use crate::problem::{Point, Problem};
@@ -55,6 +55,8 @@ pub struct Model {
     pub penalty: Option<String>,
     /// Names of the features that any block uses, where the data had names: (feature, name).
     pub names: Vec<(u32, String)>,
+    /// How the features it uses are made of a table's columns, where it was trained on a table.
+    pub table: Option<Recipe>,
     /// The figures of the fit.
     pub certificate: Option<Certificate>,
 }
@@ -69,7 +71,7 @@ impl Model {
         }
         let mut blocks: Vec<Block> =
             point.intercept.iter().map(|&intercept| Block { intercept, ..Block::default() }).collect();
-        let mut names = Vec::new();
+        let mut used = Vec::new();
         for (feature, weights) in point.weights.chunks_exact(outputs).enumerate() {
             for (block, &weight) in blocks.iter_mut().zip(weights) {
                 if weight != 0.0 {
@@ -77,24 +79,25 @@ impl Model {
                     block.values.push(weight);
                 }
             }
-            if let Some(all) = problem.names()
-                && weights.iter().any(|&weight| weight != 0.0)
-            {
-                names.push((feature as u32, all[feature].clone()));
+            if weights.iter().any(|&weight| weight != 0.0) {
+                used.push(feature as u32);
             }
         }
+        let name = |all: &[String], feature: u32| (feature, all[feature as usize].clone());
+        let names = problem.names().map(|all| used.iter().map(|&feature| name(all, feature)).collect());
         Self {
             loss: problem.loss().name().to_owned(),
             loss_parameter: problem.loss().parameter(),
             task: problem.loss().task(),
             n_features: problem.n_features(),
             labels: problem.labels().to_vec(),
-            label_names: Vec::new(),
+            label_names: problem.recipe().map_or(Vec::new(), |recipe| recipe.classes().to_vec()),
             blocks,
             lambda: problem.lambda(),
             l2: problem.regularization().l2,
             penalty: problem.regularization().name().map(str::to_owned),
-            names,
+            names: names.unwrap_or_default(),
+            table: problem.recipe().map(|recipe| recipe.used(&used)),
             certificate: Some(certificate.clone()),
         }
     }
@@ -102,6 +105,12 @@ impl Model {
     /// Weights that are not zero, over all blocks.
     pub fn nnz(&self) -> usize {
         self.blocks.iter().map(|block| block.indices.len()).sum()
+    }
+
+    /// What a label is called: its name, or the number.
+    pub fn label_name(&self, label: f64) -> String {
+        let at = self.labels.iter().position(|&known| known == label);
+        at.and_then(|at| self.label_names.get(at)).cloned().unwrap_or_else(|| label.to_string())
     }
 
     /// The name of a feature, where it has one.

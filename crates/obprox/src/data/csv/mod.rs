@@ -2,47 +2,104 @@
 //!
 //! Every record is one line, so that pieces of a file can be parsed in parallel: fields may be quoted, but a quoted
 //! field holds no line break. The separator is told by the first lines, and so is a header: a first line in which some
-//! field is not a number.
+//! field is not a number. Here every column is numbers, one of them the label; [`table`] reads columns of any kind.
+
+mod fields;
+pub(super) mod table;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
-use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 
 use super::blocks::{Blocks, Flaw, cut};
 use super::boundaries::Boundaries;
 use super::number::{self, shown};
 use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width, most_rows};
 use super::source::Source;
-use super::{Builder, Dataset, Label, Matrix, ReadOptions, with_rows};
+use super::table::Recipe;
+use super::{Builder, Dataset, Matrix, ReadOptions, with_rows};
 use crate::{Error, Result};
+use fields::{Head, for_each_field, too_few, too_many, without_cr};
 
-/// Reads a whole stream.
-pub(super) fn read(mut source: Source, options: &ReadOptions) -> Result<Dataset> {
-    let layout = Layout::find(&mut source, options)?;
+pub(super) use fields::find_label;
+
+/// What to do about a column with words.
+const WORDS: &str = "encode the column (categorical) or leave it out (drop)";
+
+/// Reads a whole stream; `again` is where its file can be read once more.
+pub(super) fn read(mut source: Source, again: Option<&Path>, options: &ReadOptions) -> Result<Dataset> {
+    let head = Head::find(&mut source, options.header)?;
+    let as_table = match &options.recipe {
+        // Numbers without names are taken in their order.
+        Some(recipe) => head.is_header || !recipe.is_plain(),
+        None => !options.encoding.is_plain() || label_is_word(&head, &source, options),
+    };
+    if as_table {
+        return table::read(source, head, again, options)?.into_dataset(options);
+    }
+    match (numbers(source, head, options), again) {
+        (Err(error), Some(path)) if error.to_string().ends_with(number::FILL_IT_IN) => {
+            Err(missing(path, options).unwrap_or(error))
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+/// Whether the label of the first row is a word: then the labels are classes with names.
+fn label_is_word(head: &Head, source: &Source, options: &ReadOptions) -> bool {
+    let Ok(Some(label)) = find_label(&options.label, &head.fields, head.is_header) else { return false };
+    let mut lines = source.head().split(|&byte| byte == b'\n').skip(head.lines_before as usize);
+    let Some(line) = lines.find(|line| !line.trim_ascii().is_empty()) else { return false };
+    let mut is_word = false;
+    let _ = for_each_field(line, head.separator, |number, _, field| {
+        is_word |= number == label && !number::is_missing(field) && !number::looks_numeric(field);
+        ControlFlow::Continue(())
+    });
+    is_word
+}
+
+/// How many values are missing where the first of them ended the reading.
+#[cold]
+fn missing(path: &Path, options: &ReadOptions) -> Option<Error> {
+    let mut source = Source::open(path).ok()?;
+    let head = Head::find(&mut source, options.header).ok()?;
+    table::read(source, head, None, options).ok()?.refuse_missing()
+}
+
+/// Reads a stream of numbers.
+fn numbers(source: Source, head: Head, options: &ReadOptions) -> Result<Dataset> {
+    let layout = Layout::find(&source.name, head, options)?;
     let n_features = layout.n_features();
-    let mut table = Table::Unknown;
+    let mut storage = Storage::Unknown;
     let mut blocks = Blocks::of(source, options.block, layout.lines_before);
     while blocks.advance()? {
         let (text, pieces) = (blocks.text(), cut(blocks.text()));
         // Only what stays in the sheet is worth room for all the rest.
-        let times_as_much = if let Table::Dense(_) = table { blocks.times_as_much() } else { 1.0 };
-        let mut sheet = table.take_sheet();
+        let times_as_much = if let Storage::Dense(_) = storage { blocks.times_as_much() } else { 1.0 };
+        let mut sheet = storage.take_sheet();
         let appended = sheet.append(&layout, text, &pieces, times_as_much);
         appended.map_err(|halt| blocks.halted(&pieces, halt))?;
-        table.put(sheet, n_features);
+        storage.put(sheet, n_features);
     }
-    let (matrix, targets) = table.finish(n_features);
-    Ok(Dataset { names: layout.names, ..Dataset::new(matrix.in_fewest_bytes(), targets) })
+    let (matrix, targets) = storage.finish(n_features);
+    let recipe = layout.names.as_ref().and_then(|names| Recipe::of_numbers(names, layout.label_name.as_ref()));
+    let dataset = Dataset::new(matrix.in_fewest_bytes(), targets);
+    Ok(Dataset { names: layout.names, recipe: recipe.map(Into::into), ..dataset })
 }
 
-/// Hands out the rows of a stream, those of a block of text at a time; then the columns and their names.
+/// Hands out the rows of a stream of numbers, those of a block of text at a time; then the columns and their names.
 pub(super) fn read_pieces(
     mut source: Source,
     options: &ReadOptions,
     each: &mut dyn FnMut(Dataset) -> Result<()>,
 ) -> Result<(usize, Option<Vec<String>>)> {
-    let layout = Layout::find(&mut source, options)?;
+    if !options.encoding.is_plain() {
+        let message = "columns that are no numbers are encoded in memory alone: convert the table first";
+        return Err(Error::file(source.name, message));
+    }
+    let head = Head::find(&mut source, options.header)?;
+    let layout = Layout::find(&source.name, head, options)?;
     let mut blocks = Blocks::of(source, options.block, layout.lines_before);
     while blocks.advance()? {
         let (text, pieces) = (blocks.text(), cut(blocks.text()));
@@ -73,13 +130,13 @@ struct Row {
 }
 
 /// The rows so far, in the storage that suits the first of them; the final choice is made at the end.
-enum Table {
+enum Storage {
     Unknown,
     Dense(Sheet<()>),
     Sparse(Builder, Vec<f64>),
 }
 
-impl Table {
+impl Storage {
     /// What the next rows are to be appended to.
     fn take_sheet(&mut self) -> Sheet<()> {
         match self {
@@ -118,48 +175,19 @@ impl Table {
 }
 
 impl Layout {
-    /// Looks at the first lines; a header is taken off the stream.
-    fn find(source: &mut Source, options: &ReadOptions) -> Result<Self> {
-        let first = source.first_line()?;
-        let separator = separator_of(&source.head()[first.start..]);
-        let line = &source.head()[first.clone()];
-        let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
-        let lines_before = memchr_iter(b'\n', &source.head()[..first.start]).count() as u64;
-        let wrong = |(column, message): (usize, String)| Error::Parse {
-            file: source.name.clone(),
-            line: lines_before + 1,
-            column: column as u64 + 1,
-            message,
-        };
-        if let Some(column) = memchr(b'\r', line) {
-            return Err(wrong((column, number::CARRIAGE_RETURN.into())));
-        }
-        let mut fields = Vec::new();
-        let mut is_header = false;
-        let outcome = for_each_field(line, separator, |_, column, field| {
-            is_header |= !field.is_empty() && !number::looks_numeric(field);
-            match str::from_utf8(field) {
-                Ok(field) => fields.push(field.to_owned()),
-                Err(_) => return ControlFlow::Break((column, format!("{} is not UTF-8 text", shown(field)))),
-            }
-            ControlFlow::Continue(())
-        });
-        if let ControlFlow::Break(flaw) = outcome {
-            return Err(wrong(flaw));
-        }
+    fn find(file: &str, head: Head, options: &ReadOptions) -> Result<Self> {
+        let Head { separator, mut fields, is_header, lines_before } = head;
         let n_fields = fields.len();
-        let is_header = options.header.unwrap_or(is_header);
         let label = find_label(&options.label, &fields, is_header)?;
         if label.is_some() && n_fields == 1 {
             let message = "has one column only, the label: separate columns by `,` `;` tab or `|`";
-            return Err(Error::file(&source.name, message));
+            return Err(Error::file(file, message));
         }
         if !is_header {
-            return Ok(Self { separator, n_fields, label, names: None, label_name: None, lines_before: 0 });
+            return Ok(Self { separator, n_fields, label, names: None, label_name: None, lines_before });
         }
         let label_name = label.map(|label| fields.remove(label));
-        source.skip(first.end);
-        Ok(Self { separator, n_fields, label, names: Some(fields), label_name, lines_before: lines_before + 1 })
+        Ok(Self { separator, n_fields, label, names: Some(fields), label_name, lines_before })
     }
 
     fn n_features(&self) -> usize {
@@ -213,8 +241,7 @@ impl Layout {
             n_fields = number + 1;
             match number::parse(field) {
                 _ if n_fields > self.n_fields => {
-                    let message = format!("one field too many: the first line has {}", self.n_fields);
-                    return ControlFlow::Break((column, message));
+                    return ControlFlow::Break((column, too_many(self.n_fields)));
                 }
                 Err(complaint) => return ControlFlow::Break((column, self.complain(number, &complaint))),
                 Ok(value) if Some(number) == self.label => target = value,
@@ -225,8 +252,7 @@ impl Layout {
         match outcome {
             ControlFlow::Break(flaw) => Err(flaw),
             ControlFlow::Continue(()) if n_fields < self.n_fields => {
-                let message = format!("the line has {n_fields} fields where the first has {}", self.n_fields);
-                Err((line.len(), message))
+                Err((line.len(), too_few(n_fields, self.n_fields)))
             }
             ControlFlow::Continue(()) => Ok(Some(Row { values, target })),
         }
@@ -242,10 +268,11 @@ impl Layout {
         };
         let column = name.map_or_else(|| (field + 1).to_string(), |name| shown(name.as_bytes()));
         match self.label == Some(field) {
-            true if complaint.ends_with("not a number") => {
-                format!("label column {column}: {complaint}; write classes as numbers")
+            true if complaint.ends_with(number::NOT_A_NUMBER) => {
+                format!("label column {column}: {complaint}; the first row's is")
             }
             true => format!("label column {column}: {complaint}"),
+            false if complaint.ends_with(number::NOT_A_NUMBER) => format!("column {column}: {complaint}: {WORDS}"),
             false => format!("column {column}: {complaint}"),
         }
     }
@@ -289,92 +316,4 @@ impl Parser for Layout {
         }
         Ok(())
     }
-}
-
-/// The separator that occurs equally often in the first lines, and most often; `,` where there is none.
-fn separator_of(head: &[u8]) -> u8 {
-    let lines: Vec<_> =
-        head.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")).take(5).collect();
-    let lines = if lines.is_empty() { vec![head] } else { lines };
-    let score = |separator: u8| {
-        let count = |line: &[u8]| {
-            let quotes_apart = line.split(|&byte| byte == b'"').step_by(2);
-            quotes_apart.map(|text| memchr_iter(separator, text).count()).sum::<usize>()
-        };
-        let first = count(lines[0]);
-        (first > 0 && lines[1..].iter().all(|line| line.trim_ascii().is_empty() || count(line) == first), first)
-    };
-    // Of equals, `max_by_key` keeps the last.
-    [b'|', b'\t', b';', b','].into_iter().max_by_key(|&separator| score(separator)).unwrap_or(b',')
-}
-
-fn find_label(label: &Label, fields: &[String], is_header: bool) -> Result<Option<usize>> {
-    match label {
-        Label::Absent => Ok(None),
-        Label::First => Ok(Some(0)),
-        Label::Last => Ok(Some(fields.len() - 1)),
-        Label::Number(number) if (1..=fields.len()).contains(number) => Ok(Some(number - 1)),
-        Label::Number(number) => {
-            Err(Error::parameter("label", format!("column {number}: the file has columns 1 to {}", fields.len())))
-        }
-        Label::Name(name) if !is_header => {
-            Err(Error::parameter("label", format!("`{name}`: the file has no header; give the column's number")))
-        }
-        Label::Name(name) => fields.iter().position(|field| field == name).map(Some).ok_or_else(|| {
-            let known = fields.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = if fields.len() > 20 { ", …" } else { "" };
-            Error::parameter("label", format!("no column is named `{name}`; the columns are {known}{more}"))
-        }),
-    }
-}
-
-/// Calls `visit(number, column, field)` for each field of a line: its number, its first byte, its trimmed text.
-fn for_each_field(
-    line: &[u8],
-    separator: u8,
-    mut visit: impl FnMut(usize, usize, &[u8]) -> ControlFlow<(usize, String)>,
-) -> ControlFlow<(usize, String)> {
-    if memchr(b'"', line).is_some() {
-        return for_each_quoted_field(line, separator, visit);
-    }
-    let mut start = 0;
-    for (number, field) in line.split(|&byte| byte == separator).enumerate() {
-        let blanks = field.len() - field.trim_ascii_start().len();
-        visit(number, start + blanks, field.trim_ascii())?;
-        start += field.len() + 1;
-    }
-    ControlFlow::Continue(())
-}
-
-fn for_each_quoted_field(
-    line: &[u8],
-    separator: u8,
-    mut visit: impl FnMut(usize, usize, &[u8]) -> ControlFlow<(usize, String)>,
-) -> ControlFlow<(usize, String)> {
-    let mut reader: Reader = ReaderBuilder::new().delimiter(separator).terminator(Terminator::Any(b'\n')).build();
-    let mut field = vec![0; line.len()];
-    let mut start = 0;
-    for number in 0.. {
-        let (mut outcome, read, mut written) = reader.read_field(&line[start..], &mut field);
-        if start + read == line.len() && outcome == ReadFieldResult::InputEmpty {
-            // The line end is not part of the line; a quoted field swallows it.
-            let more;
-            (outcome, _, more) = reader.read_field(b"\n", &mut field[written..]);
-            written += more;
-        }
-        let ReadFieldResult::Field { record_end } = outcome else {
-            let message = "a quoted field does not end on its line: close it, or take the line break out";
-            return ControlFlow::Break((start, message.into()));
-        };
-        visit(number, start, field[..written].trim_ascii())?;
-        if record_end {
-            break;
-        }
-        start += read;
-    }
-    ControlFlow::Continue(())
-}
-
-fn without_cr(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
 }
