@@ -312,6 +312,9 @@ impl<'a> Run<'a> {
 
     /// The solver, before its first epoch.
     fn prepare(&mut self) -> Result<Box<dyn Solver + 'a>> {
+        if self.carry.is_some() {
+            self.problem.check_in_memory("a path")?;
+        }
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,

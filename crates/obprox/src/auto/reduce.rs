@@ -52,7 +52,8 @@ impl Reduced {
         };
         let kept: Vec<u32> = (0..problem.n_features() as u32).filter(matters).collect();
         let most = MOST_KEPT[usize::from(problem.n_features() > FIT_THE_CACHE)];
-        if floor.is_none() && pass::share_of_entries(problem.matrix(), &kept) > most {
+        let copies = floor.is_none() && !problem.in_shards();
+        if copies && pass::share_of_entries(problem.matrix(), &kept) > most {
             return whole();
         }
         let reduced = if floor.is_some() { problem.by_columns(Some(&kept)) } else { problem.on_features(&kept) };

@@ -31,7 +31,7 @@ impl Auto<'_> {
         let (mut width, mut stop) = (WIDEST * unit, false);
         let mut point = self.point();
         while let Some(loss) = problem.loss().smoother(width).filter(|_| !stop) {
-            let smooth = problem.with_loss(loss);
+            let smooth = problem.with_loss(loss)?;
             let Ok(auto) = Auto::new(&smooth, Some(&point), None) else { return Ok(false) };
             let mut auto = auto.aiming_at(0.0);
             for _ in 0..ROUNDS {
