@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from ._path import Path, path
     from ._results import Certificate
     from .cross_validation import ElasticNetCV, LassoCV, LogisticRegressionCV, SparseClassifierCV, SparseRegressorCV
-    from .linear_model import ElasticNet, Lasso, LogisticRegression, SparseClassifier, SparseRegressor
+    from .linear_model import (
+        ElasticNet,
+        Lasso,
+        LogisticRegression,
+        MultiTaskElasticNet,
+        MultiTaskLasso,
+        SparseClassifier,
+        SparseRegressor,
+    )
     from .plot import plot_density, plot_path, plot_trace
 
 #: Where each name lives. It is imported when it is asked for: whoever wants one door need not wait for the others.
@@ -32,6 +40,8 @@ _HOMES = {
     "LogisticRegression": "linear_model",
     "Lasso": "linear_model",
     "ElasticNet": "linear_model",
+    "MultiTaskLasso": "linear_model",
+    "MultiTaskElasticNet": "linear_model",
     "SparseClassifier": "linear_model",
     "SparseRegressor": "linear_model",
     "LogisticRegressionCV": "cross_validation",
@@ -59,6 +69,8 @@ __all__ = [
     "LassoCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "MultiTaskElasticNet",
+    "MultiTaskLasso",
     "Path",
     "SparseClassifier",
     "SparseClassifierCV",

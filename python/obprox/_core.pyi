@@ -41,6 +41,11 @@ class Problem:
         class_weights: Optional[Sequence[tuple[float, float]]] = None,
         balanced: bool = False,
         feature_weights: Optional[_Floats] = None,
+        bounds: Optional[tuple[_Floats, _Floats]] = None,
+        groups: Optional[NDArray[np.uint32]] = None,
+        group_weights: Optional[_Floats] = None,
+        group_l1: float = 0.0,
+        many: Optional[_Floats] = None,
         fit_intercept: bool = True,
         threads: int = 0,
     ) -> Problem: ...
@@ -125,6 +130,7 @@ class Model:
         feature_names: Optional[Sequence[str]] = None,
         l1: float = 0.0,
         l2: float = 0.0,
+        penalty: Optional[str] = None,
         certificate: Any = None,
     ) -> Model: ...
     @staticmethod

@@ -20,7 +20,7 @@ from ._compat import (
     validate_data,
 )
 from ._inputs import DTYPES, checked, rows, vector
-from ._parameters import checkpoint, number, settings, threads, weights_of_classes
+from ._parameters import checkpoint, number, penalty, settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 
@@ -79,6 +79,7 @@ class Linear(BaseEstimator):
             feature_weights=vector(getattr(self, "penalty_weights", None), n_features, "penalty_weights"),
             fit_intercept=bool(self.fit_intercept),
             threads=threads(self.n_jobs),
+            **penalty(self, n_features),
             **options,
         )
 
@@ -369,6 +370,28 @@ class Regressor(RegressorMixin, Linear):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._takes_many
         tags.target_tags.positive_only = getattr(self, "loss", None) == "poisson"
+        return tags
+
+
+class MultiTask(Regressor):
+    """Several targets whose weights of a feature are zero together."""
+
+    _loss = "squared"
+
+    def _problems(self, X, y, sample_weight):
+        X, y = checked(self, X, y, multi_output=True, y_numeric=True)
+        if y.ndim == 1:
+            raise ValueError("For mono-task outputs, use ElasticNet or Lasso: y has one column")
+        self._many = True
+        matrix = rows(X, threads(self.n_jobs))
+        n_features = matrix.shape[1]
+        groups = {"groups": np.arange(n_features, dtype=np.uint32), "group_weights": np.ones(n_features)}
+        many = np.ascontiguousarray(y, dtype=np.float64)
+        return [self._state(matrix, np.zeros(len(y)), "squared", sample_weight, many=many, **groups)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False
         return tags
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from ._compat import scipy_csr_matrix
+from ._parameters import penalty_name
 from ._results import Certificate
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def save(estimator, path):
         feature_names=None if features is None else [str(name) for name in features],
         l1=certificate.lambda_,
         l2=certificate.l2,
+        penalty=penalty_name(estimator),
         certificate=certificate,
     )
     model.save(path)

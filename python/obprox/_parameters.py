@@ -9,6 +9,7 @@ from numbers import Integral
 import numpy as np
 
 from . import _core
+from ._inputs import vector
 from .exceptions import ParameterError
 
 #: The keywords that say how a problem is solved, the same for every estimator, with their defaults.
@@ -111,10 +112,84 @@ def parameters(*positional, **keywords):
         __init__.__qualname__ = f"{cls.__qualname__}.__init__"
         cls.__init__ = __init__
         if cls.__doc__:
-            cls.__doc__ = cls.__doc__.replace("{solver}", SOLVER_DOC.replace("\n", "\n    "))
+            for name, text in {"solver": SOLVER_DOC, "penalty": PENALTY_DOC}.items():
+                cls.__doc__ = cls.__doc__.replace(f"{{{name}}}", text.replace("\n", "\n    "))
         return cls
 
     return decorate
+
+
+#: What the penalty is on, beyond single weights.
+PENALTY = {"positive": False, "bounds": None, "groups": None, "group_weights": None, "group_l1": 0.0}
+
+PENALTY_DOC = """\
+positive : bool, default=False
+    No weight is negative.
+bounds : (low, high), default=None
+    No weight leaves its bounds, which have 0 between them: numbers, or array-likes of shape (n_features,).
+groups : array-like of shape (n_features,) or 'each', default=None
+    The group of each feature, by any names: features of a group are zero together, or none of them is
+    (group lasso). With 'each' the weights of a feature for all classes are a group.
+group_weights : {None, 'one'} or dict, default=None
+    What the penalty of each group is multiplied by: None stands for the root of its number of weights, 'one' for 1; a
+    dict names groups, the others have 1. A weight of 0 leaves the group unpenalised.
+group_l1 : float, default=0.0
+    The share of l1 in the penalty of groups: single features of a group can then be zero (sparse group lasso)."""
+
+
+def penalty(estimator, n_features):
+    """The core's keywords for a penalty on bounded or grouped weights."""
+    given = {name: getattr(estimator, name, default) for name, default in PENALTY.items()}
+    chosen = [name for name in ("positive", "bounds", "groups") if given[name] is not None and given[name] is not False]
+    if len(chosen) > 1:
+        raise ParameterError(f"{chosen[1]}: cannot be had together with {chosen[0]}")
+    if given["groups"] is None:
+        for name in ("group_weights", "group_l1"):
+            if given[name] is not None and given[name] != PENALTY[name]:
+                raise ParameterError(f"{name}: there are no groups, give them")
+    if given["positive"]:
+        return {"bounds": (np.zeros(n_features), np.full(n_features, np.inf))}
+    if given["bounds"] is not None:
+        try:
+            low, high = given["bounds"]
+        except (TypeError, ValueError):
+            raise ParameterError("bounds: give two, the lower and the upper") from None
+        return {"bounds": (vector(low, n_features, "bounds"), vector(high, n_features, "bounds"))}
+    if given["groups"] is None:
+        return {}
+    if getattr(estimator, "penalty_weights", None) is not None:
+        raise ParameterError("penalty_weights: groups have weights of their own, group_weights")
+    return {**_groups(given["groups"], given["group_weights"], n_features), "group_l1": number("group_l1", given["group_l1"])}
+
+
+def penalty_name(estimator):
+    """What model files call the penalty of an estimator; None where it is on single weights."""
+    if getattr(estimator, "groups", None) is not None:
+        return "sparse group" if estimator.group_l1 else "group"
+    return "positive" if getattr(estimator, "positive", False) else "bounds" if getattr(estimator, "bounds", None) is not None else None
+
+
+def _groups(groups, weights, n_features):
+    """The number of each feature's group, and the groups' weights."""
+    if isinstance(groups, str):
+        if groups != "each":
+            raise ParameterError(f"groups: {groups!r} is neither 'each' nor a group for each feature")
+        groups = np.arange(n_features)
+    groups = np.asarray(groups)
+    if groups.shape != (n_features,):
+        raise ValueError(f"groups.shape == {groups.shape}, expected ({n_features},)!")
+    names, numbers = np.unique(groups, return_inverse=True)
+    found = {"groups": numbers.astype(np.uint32)}
+    if isinstance(weights, dict):
+        unknown = [name for name in weights if name not in names]
+        if unknown:
+            raise ParameterError(f"group_weights: there is no group {unknown[0]!r}")
+        found["group_weights"] = np.array([float(weights.get(name, 1.0)) for name in names.tolist()])
+    elif isinstance(weights, str) and weights == "one":
+        found["group_weights"] = np.ones(len(names))
+    elif weights is not None:
+        raise ParameterError(f"group_weights: {weights!r} is none of None, 'one' or a dict")
+    return found
 
 
 def settings(estimator):

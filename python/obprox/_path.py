@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _core
-from ._parameters import SOLVER, checkpoint, number, settings, threads
+from ._parameters import PENALTY, SOLVER, checkpoint, number, settings, threads
 from ._progress import Progress
 from ._results import columns, table
 from .exceptions import ParameterError
@@ -127,7 +127,8 @@ def path(
     fit_intercept : bool, default=True
         Whether there is an intercept.
     **solver
-        The keywords of the solver, as every estimator has them: ``solver``, ``tol``, ``max_iter``, ``n_jobs``, ...
+        The keywords of the solver, as every estimator has them: ``solver``, ``tol``, ``max_iter``, ``n_jobs``, ...; and
+        ``positive``, ``bounds``, ``groups``, ``group_weights`` and ``group_l1``, as :class:`SparseRegressor` has them.
 
     Returns
     -------
@@ -148,7 +149,7 @@ def path(
     """
     from .linear_model import SparseClassifier, SparseRegressor
 
-    unknown = sorted(set(solver) - set(SOLVER))
+    unknown = sorted(set(solver) - set(SOLVER) - set(PENALTY))
     if unknown:
         raise TypeError(f"path() got an unexpected keyword argument {unknown[0]!r}")
     common = {"l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "penalty_weights": penalty_weights, **solver}

@@ -11,7 +11,7 @@ from . import _core
 from ._compat import HAS_SKLEARN, ConvergenceWarning
 from ._inputs import vector
 from ._linear import Linear
-from ._parameters import checkpoint, parameters, seed, settings, threads
+from ._parameters import PENALTY, checkpoint, parameters, seed, settings, threads
 from ._progress import Progress
 from .linear_model import ElasticNet, LogisticRegression, SparseClassifier, SparseRegressor
 
@@ -278,7 +278,7 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
         return problem.with_alpha(problem.alpha_of(float(self.C_[0])), float(self.l1_ratio_[0]))
 
 
-@parameters(l1_ratio=0.5, eps=1e-3, alphas=100, fit_intercept=True, cv=None, rule="best")
+@parameters(l1_ratio=0.5, eps=1e-3, alphas=100, fit_intercept=True, positive=False, cv=None, rule="best")
 class ElasticNetCV(CrossValidated, ElasticNet):
     """The elastic net whose ``alpha`` is chosen by cross-validation, and ``l1_ratio`` too where several are given.
 
@@ -292,6 +292,8 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         The alphas to try; a number stands for so many, evenly spaced on a logarithmic scale.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    positive : bool, default=False
+        No weight is negative.
     cv : int, splitter or iterable, default=None
         The folds, as in scikit-learn; None stands for 5.
     rule : {'best', '1se'}, default='best'
@@ -328,7 +330,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         self.mse_path_ = paths
 
 
-@parameters(eps=1e-3, alphas=100, fit_intercept=True, cv=None, rule="best")
+@parameters(eps=1e-3, alphas=100, fit_intercept=True, positive=False, cv=None, rule="best")
 class LassoCV(ElasticNetCV):
     """The Lasso whose ``alpha`` is chosen by cross-validation.
 
@@ -340,6 +342,8 @@ class LassoCV(ElasticNetCV):
         The alphas to try; a number stands for so many, evenly spaced on a logarithmic scale.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    positive : bool, default=False
+        No weight is negative.
     cv : int, splitter or iterable, default=None
         The folds, as in scikit-learn; None stands for 5.
     rule : {'best', '1se'}, default='best'
@@ -385,6 +389,7 @@ class LassoCV(ElasticNetCV):
     rule="best",
     class_weight=None,
     penalty_weights=None,
+    **PENALTY,
 )
 class SparseClassifierCV(CrossValidated, SparseClassifier):
     """A sparse linear classifier whose ``alpha`` is chosen by cross-validation.
@@ -412,6 +417,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
         How much the rows of each class count.
     penalty_weights : array-like of shape (n_features,), default=None
         What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
+    {penalty}
     {solver}
 
     Attributes
@@ -460,6 +466,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     scoring="loss",
     rule="best",
     penalty_weights=None,
+    **PENALTY,
 )
 class SparseRegressorCV(CrossValidated, SparseRegressor):
     """A sparse linear model of numbers whose ``alpha`` is chosen by cross-validation.
@@ -487,6 +494,7 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         '1se' takes the largest alpha within one standard error of the best.
     penalty_weights : array-like of shape (n_features,), default=None
         What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
+    {penalty}
     {solver}
 
     Attributes

@@ -80,6 +80,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
     eps: Any
     alphas: Any
     fit_intercept: Any
+    positive: Any
     cv: Any
     rule: Any
     solver: Any
@@ -112,6 +113,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         eps: Optional[float] = 0.001,
         alphas: Union[int, Sequence[float]] = 100,
         fit_intercept: bool = True,
+        positive: bool = False,
         cv: Any = None,
         rule: str = 'best',
         solver: str = 'auto',
@@ -139,6 +141,7 @@ class LassoCV(ElasticNetCV):
     eps: Any
     alphas: Any
     fit_intercept: Any
+    positive: Any
     cv: Any
     rule: Any
     solver: Any
@@ -166,6 +169,7 @@ class LassoCV(ElasticNetCV):
         eps: Optional[float] = 0.001,
         alphas: Union[int, Sequence[float]] = 100,
         fit_intercept: bool = True,
+        positive: bool = False,
         cv: Any = None,
         rule: str = 'best',
         solver: str = 'auto',
@@ -200,6 +204,11 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     rule: Any
     class_weight: Any
     penalty_weights: Any
+    positive: Any
+    bounds: Any
+    groups: Any
+    group_weights: Any
+    group_l1: Any
     solver: Any
     tol: Any
     max_iter: Any
@@ -236,6 +245,11 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
         rule: str = 'best',
         class_weight: Union[dict[Any, float], str, None] = None,
         penalty_weights: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
+        group_weights: Union[dict[Any, float], str, None] = None,
+        group_l1: float = 0.0,
         solver: str = 'auto',
         tol: float = 1e-11,
         max_iter: Optional[int] = None,
@@ -268,6 +282,11 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     scoring: Any
     rule: Any
     penalty_weights: Any
+    positive: Any
+    bounds: Any
+    groups: Any
+    group_weights: Any
+    group_l1: Any
     solver: Any
     tol: Any
     max_iter: Any
@@ -304,6 +323,11 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         scoring: Any = 'loss',
         rule: str = 'best',
         penalty_weights: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
+        group_weights: Union[dict[Any, float], str, None] = None,
+        group_l1: float = 0.0,
         solver: str = 'auto',
         tol: float = 1e-11,
         max_iter: Optional[int] = None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._compat import HAS_SKLEARN
-from ._linear import Classifier, Regressor
-from ._parameters import number, parameters
+from ._linear import Classifier, MultiTask, Regressor
+from ._parameters import PENALTY, number, parameters
 
 if HAS_SKLEARN:
     from sklearn.utils.metaestimators import available_if
@@ -121,7 +121,7 @@ class LogisticRegression(Classifier):
         return np.log(self.predict_proba(X))
 
 
-@parameters("alpha", alpha=1.0, l1_ratio=0.5, fit_intercept=True)
+@parameters("alpha", alpha=1.0, l1_ratio=0.5, fit_intercept=True, positive=False)
 class ElasticNet(Regressor):
     """Least squares with the elastic net penalty.
 
@@ -136,6 +136,8 @@ class ElasticNet(Regressor):
         The share of the l1 penalty.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    positive : bool, default=False
+        No weight is negative.
     {solver}
 
     Attributes
@@ -172,7 +174,7 @@ class ElasticNet(Regressor):
         return self.certificate_.gap
 
 
-@parameters("alpha", alpha=1.0, fit_intercept=True)
+@parameters("alpha", alpha=1.0, fit_intercept=True, positive=False)
 class Lasso(ElasticNet):
     """Least squares with the l1 penalty.
 
@@ -185,6 +187,8 @@ class Lasso(ElasticNet):
         The penalty's strength.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    positive : bool, default=False
+        No weight is negative.
     {solver}
 
     Attributes
@@ -214,6 +218,89 @@ class Lasso(ElasticNet):
         return problem.with_alpha(number("alpha", self.alpha), 1.0)
 
 
+@parameters("alpha", alpha=1.0, l1_ratio=0.5, fit_intercept=True)
+class MultiTaskElasticNet(MultiTask):
+    """Least squares for several targets, with a penalty on each feature's weights for all of them.
+
+    Minimises 1/(2W)·Σ wᵢ‖yᵢ − x·dᵢ − b‖₂² + α(r Σ_j ‖x_j‖₂ + (1 − r)/2·‖x‖₂²) with x_j the weights of feature j,
+    α = ``alpha``, r = ``l1_ratio`` and W = Σ wᵢ, as :class:`sklearn.linear_model.MultiTaskElasticNet` does.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The penalty's strength.
+    l1_ratio : float, default=0.5
+        The share of the penalty that makes features zero.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    {solver}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_targets, n_features)
+        The weights x.
+    intercept_ : ndarray of shape (n_targets,)
+        The intercepts b.
+    n_iter_ : int
+        Rounds or epochs.
+    certificate_ : Certificate
+        How far the result can be from the optimum at most.
+    trace_ : DataFrame or dict of ndarray
+        The figures of each epoch.
+
+    Examples
+    --------
+    >>> from obprox import MultiTaskElasticNet
+    >>> model = MultiTaskElasticNet(alpha=0.1).fit([[0, 0], [1, 1], [2, 2]], [[0, 0], [1, 1], [2, 2]])
+    >>> model.coef_.round(4).tolist()
+    [[0.4564, 0.4564], [0.4564, 0.4564]]
+    """
+
+
+@parameters("alpha", alpha=1.0, fit_intercept=True)
+class MultiTaskLasso(MultiTask):
+    """Least squares for several targets, where the weights of a feature are zero for all of them or for none.
+
+    Minimises 1/(2W)·Σ wᵢ‖yᵢ − x·dᵢ − b‖₂² + α Σ_j ‖x_j‖₂ with x_j the weights of feature j, α = ``alpha`` and W = Σ wᵢ,
+    as :class:`sklearn.linear_model.MultiTaskLasso` does.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The penalty's strength.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    {solver}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_targets, n_features)
+        The weights x.
+    intercept_ : ndarray of shape (n_targets,)
+        The intercepts b.
+    n_iter_ : int
+        Rounds or epochs.
+    certificate_ : Certificate
+        How far the result can be from the optimum at most.
+    trace_ : DataFrame or dict of ndarray
+        The figures of each epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from obprox import MultiTaskLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 20))
+    >>> Y = np.column_stack([X[:, 3], X[:, 3] - X[:, 7]])
+    >>> model = MultiTaskLasso(alpha=0.1).fit(X, Y)
+    >>> np.flatnonzero(model.coef_[0]), np.flatnonzero(model.coef_[1])
+    (array([3, 7]), array([3, 7]))
+    """
+
+    def _penalised(self, problem):
+        return problem.with_alpha(number("alpha", self.alpha), 1.0)
+
+
 @parameters(
     "loss",
     loss="logistic",
@@ -222,6 +309,7 @@ class Lasso(ElasticNet):
     fit_intercept=True,
     class_weight=None,
     penalty_weights=None,
+    **PENALTY,
     max_features=None,
 )
 class SparseClassifier(Classifier):
@@ -245,6 +333,7 @@ class SparseClassifier(Classifier):
         How much the rows of each class count.
     penalty_weights : array-like of shape (n_features,), default=None
         What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
+    {penalty}
     max_features : int, default=None
         At most this many features: the l1 penalty for it is searched and ``alpha`` passed over.
     {solver}
@@ -328,6 +417,7 @@ class SparseClassifier(Classifier):
     delta=1.345,
     fit_intercept=True,
     penalty_weights=None,
+    **PENALTY,
     max_features=None,
 )
 class SparseRegressor(Regressor):
@@ -351,6 +441,7 @@ class SparseRegressor(Regressor):
         Whether there is an intercept.
     penalty_weights : array-like of shape (n_features,), default=None
         What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
+    {penalty}
     max_features : int, default=None
         At most this many features: the l1 penalty for it is searched and ``alpha`` passed over.
     {solver}

@@ -5,7 +5,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._linear import Classifier, Regressor
+from ._linear import Classifier, MultiTask, Regressor
 
 class LogisticRegression(Classifier):
     penalty: Any
@@ -67,6 +67,110 @@ class ElasticNet(Regressor):
     alpha: Any
     l1_ratio: Any
     fit_intercept: Any
+    positive: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    checkpoint: Any
+    resume: Any
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
+    ) -> None: ...
+    @property
+    def dual_gap_(self) -> float: ...
+
+class Lasso(ElasticNet):
+    alpha: Any
+    fit_intercept: Any
+    positive: Any
+    solver: Any
+    tol: Any
+    max_iter: Any
+    batch_size: Any
+    step_size: Any
+    schedule: Any
+    decay: Any
+    n_p: Any
+    n_o: Any
+    switch: Any
+    gamma: Any
+    average: Any
+    random_state: Any
+    warm_start: Any
+    n_jobs: Any
+    verbose: Any
+    callback: Any
+    checkpoint: Any
+    resume: Any
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        solver: str = 'auto',
+        tol: float = 1e-11,
+        max_iter: Optional[int] = None,
+        batch_size: Union[int, str, None] = None,
+        step_size: Union[float, str] = 1.0,
+        schedule: str = 'decay',
+        decay: float = 0.995,
+        n_p: Union[int, str] = 'paper',
+        n_o: Union[int, str, None] = 'paper',
+        switch: str = 'epochs',
+        gamma: float = 0.1,
+        average: bool = False,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: Optional[int] = None,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Any]] = None,
+        checkpoint: Union[str, os.PathLike[str], None] = None,
+        resume: bool = False,
+    ) -> None: ...
+
+class MultiTaskElasticNet(MultiTask):
+    alpha: Any
+    l1_ratio: Any
+    fit_intercept: Any
     solver: Any
     tol: Any
     max_iter: Any
@@ -112,10 +216,8 @@ class ElasticNet(Regressor):
         checkpoint: Union[str, os.PathLike[str], None] = None,
         resume: bool = False,
     ) -> None: ...
-    @property
-    def dual_gap_(self) -> float: ...
 
-class Lasso(ElasticNet):
+class MultiTaskLasso(MultiTask):
     alpha: Any
     fit_intercept: Any
     solver: Any
@@ -170,6 +272,11 @@ class SparseClassifier(Classifier):
     fit_intercept: Any
     class_weight: Any
     penalty_weights: Any
+    positive: Any
+    bounds: Any
+    groups: Any
+    group_weights: Any
+    group_l1: Any
     max_features: Any
     solver: Any
     tol: Any
@@ -199,6 +306,11 @@ class SparseClassifier(Classifier):
         fit_intercept: bool = True,
         class_weight: Union[dict[Any, float], str, None] = None,
         penalty_weights: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
+        group_weights: Union[dict[Any, float], str, None] = None,
+        group_l1: float = 0.0,
         max_features: Optional[int] = None,
         solver: str = 'auto',
         tol: float = 1e-11,
@@ -230,6 +342,11 @@ class SparseRegressor(Regressor):
     delta: Any
     fit_intercept: Any
     penalty_weights: Any
+    positive: Any
+    bounds: Any
+    groups: Any
+    group_weights: Any
+    group_l1: Any
     max_features: Any
     solver: Any
     tol: Any
@@ -259,6 +376,11 @@ class SparseRegressor(Regressor):
         delta: float = 1.345,
         fit_intercept: bool = True,
         penalty_weights: Any = None,
+        positive: bool = False,
+        bounds: Any = None,
+        groups: Any = None,
+        group_weights: Union[dict[Any, float], str, None] = None,
+        group_l1: float = 0.0,
         max_features: Optional[int] = None,
         solver: str = 'auto',
         tol: float = 1e-11,

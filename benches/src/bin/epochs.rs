@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use obprox::data::{Matrix, ReadOptions, Rows, read};
 use obprox::loss::LossKind;
-use obprox::{Method, Problem, Run, Settings, Terms};
+use obprox::{MethodKind, Problem, Run, Settings, Terms};
 
 /// The obvious loops: margins, losses, gradient. What no method can do without in an epoch.
 fn bare(problem: &Problem) -> (f64, f64) {
@@ -41,7 +41,7 @@ fn bare(problem: &Problem) -> (f64, f64) {
 }
 
 /// Epochs 2 to `epochs` of a run, the fastest of them.
-fn epoch(problem: &Problem, method: Method, epochs: u64) -> Vec<f64> {
+fn epoch(problem: &Problem, method: MethodKind, epochs: u64) -> Vec<f64> {
     let settings = Settings { epochs, eval_every: epochs, tolerance: 0.0, ..Settings::with_method(method) };
     let fit = Run::new(problem, settings).fit().expect("the settings are sound");
     let seconds: Vec<f64> = std::iter::once(0.0).chain(fit.trace.iter().map(|record| record.seconds)).collect();
@@ -59,14 +59,14 @@ fn main() {
         let data = read(&file, &ReadOptions::default()).expect("a readable file");
         let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).expect("two classes");
         // In turn, round after round, the best of each: a neighbour's burst then hits all alike, or none.
-        let methods = [Method::ProxSg, Method::ObproxSg, Method::Rda, Method::ProxSvrg];
+        let methods = [MethodKind::ProxSg, MethodKind::ObproxSg, MethodKind::Rda, MethodKind::ProxSvrg];
         let (mut bare_best, mut bests, mut plus_best) = (f64::INFINITY, [f64::INFINITY; 4], f64::INFINITY);
         for _ in 0..6 {
             bare_best = (0..5).map(|_| bare(&problem).0).fold(bare_best, f64::min);
             for (best_so_far, method) in bests.iter_mut().zip(methods) {
                 *best_so_far = best(&epoch(&problem, method, 10)[1..]).min(*best_so_far);
             }
-            plus_best = best(&epoch(&problem, Method::ObproxSgPlus, 30)[20..]).min(plus_best);
+            plus_best = best(&epoch(&problem, MethodKind::ObproxSgPlus, 30)[20..]).min(plus_best);
         }
         let ratio = |seconds: f64| format!("{:.2} ms = {:.2}×", 1e3 * seconds, seconds / bare_best);
         let [prox_sg, obproxsg, rda, prox_svrg] = bests.map(ratio);

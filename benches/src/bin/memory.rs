@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use obprox::data::{ReadOptions, read};
 use obprox::loss::LossKind;
-use obprox::{Method, Problem, Run, Settings, Terms};
+use obprox::{MethodKind, Problem, Run, Settings, Terms};
 
 /// The most memory this process has held so far, in bytes.
 fn peak() -> f64 {
@@ -28,7 +28,7 @@ fn main() {
         (data.matrix.n_rows(), data.matrix.n_cols(), data.matrix.nnz(), data.matrix.bytes() as f64);
     let after_reading = peak();
     let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).expect("two classes");
-    let settings = Settings { epochs: 2, ..Settings::with_method(Method::ObproxSgPlus) };
+    let settings = Settings { epochs: 2, ..Settings::with_method(MethodKind::ObproxSgPlus) };
     let fit = Run::new(&problem, settings).fit().expect("the settings are sound");
     let bound = 1.3 * bytes + 48.0 * cols as f64;
     say!("{rows} × {cols}, {nnz} nonzeros, matrix {:.0} MB, read in {seconds:.1} s", bytes / 1e6);

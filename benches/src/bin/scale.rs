@@ -81,8 +81,9 @@ fn main() {
     let plus = |prox: u64, step: f64, epochs: u64| Settings {
         epochs,
         step: StepSize::Value(step),
-        switch: Some(Switch::Fixed { prox, orthant: None, unit: Unit::Epochs }),
-        ..Settings::with_method(Method::ObproxSgPlus)
+        ..Settings::with_method(Method::ObproxSgPlus {
+            switch: Switch::Fixed { prox, orthant: None, unit: Unit::Epochs },
+        })
     };
     for (title, settings) in [
         ("obproxsg-plus, N_P = 2, step 1", plus(2, 1.0, 4)),

@@ -6,7 +6,7 @@ include!("../say.rs");
 
 use obprox::data::Synth;
 use obprox::loss::LossKind;
-use obprox::{Method, Problem, Run, Settings, Terms};
+use obprox::{MethodKind, Problem, Run, Settings, Terms};
 
 fn main() {
     say!("| columns | nonzeros | prox-sg, an epoch | obproxsg, an epoch |");
@@ -22,7 +22,7 @@ fn main() {
             let fit = Run::new(&problem, settings).fit().expect("the settings are sound");
             fit.trace.windows(2).map(|pair| pair[1].seconds - pair[0].seconds).fold(f64::INFINITY, f64::min)
         };
-        let seconds = [epoch(Method::ProxSg), epoch(Method::ObproxSg)];
+        let seconds = [epoch(MethodKind::ProxSg), epoch(MethodKind::ObproxSg)];
         let base: [f64; 2] = *first.get_or_insert(seconds);
         let cell = |at: usize| format!("{:.0} ms = {:.2}×", 1e3 * seconds[at], seconds[at] / base[at]);
         say!("| {cols} | {nnz} | {} | {} |", cell(0), cell(1));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use obprox::output::write_whole;
-use obprox::{Method, Run, Status};
+use obprox::{MethodKind, Run, Status};
 use obprox_report::{Report, table};
 
 use crate::failure::Failure;
@@ -82,7 +82,7 @@ impl Compare {
     pub fn run(self) -> Result<(), Failure> {
         // ---- everything that can be refused before a file is read --------------------------------------------
         self.problem.check()?;
-        let mut methods: Vec<Method> = Vec::new();
+        let mut methods: Vec<MethodKind> = Vec::new();
         for method in self.solvers.iter().map(|name| parse_solver(name)) {
             if methods.contains(&method) {
                 return Err(Failure::input(format!("--solvers: {} is given twice", method.name())));
@@ -90,7 +90,7 @@ impl Compare {
             methods.push(method);
         }
         if methods.is_empty() {
-            methods = Method::ALL.to_vec();
+            methods = MethodKind::ALL.to_vec();
         }
         let settings: Vec<_> = methods.iter().map(|&method| self.method.settings(method)).collect::<Result<_, _>>()?;
         self.method.check(&self.problem, self.test.is_some())?;
@@ -113,7 +113,7 @@ impl Compare {
         let mut log = Log::new(self.log.clone(), origin);
         let (mut written, mut diverged, mut losses) = ((None, Vec::new()), true, Losses::default());
         for settings in settings {
-            let name = settings.method.name();
+            let name = settings.method.name().to_owned();
             let mut bar = Bar::new(format!("{name:<13}"), self.quiet);
             let mut stop = interrupt::Interrupt;
             let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop).observe(&mut log);
@@ -121,7 +121,7 @@ impl Compare {
                 run = run.validate(test);
             }
             if let Some((directory, resume)) = self.checkpoint.place() {
-                run = run.checkpoint(directory.join(name), resume);
+                run = run.checkpoint(directory.join(&name), resume);
             }
             let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
             let measured = test.as_ref().map(|test| fit.model.evaluate(test)).transpose()?;

@@ -9,7 +9,7 @@ use obprox::loss::Task;
 use obprox::metrics::Metrics;
 use obprox::output::write_whole;
 use obprox::path::{Found, at_most, at_most_kept};
-use obprox::{Lambda, Method, Model, Observer, Problem, Run, Settings, Start, Status};
+use obprox::{Lambda, Method, MethodKind, Model, Observer, Problem, Run, Settings, Start, Status};
 use obprox_report::Report;
 
 use crate::destination::{Destination, check_directory};
@@ -63,7 +63,7 @@ pub struct Fit {
     quiet: bool,
 
     /// The method
-    #[arg(long, value_name = "SOLVER", value_parser = solver_names(), default_value = Settings::default().method.name())]
+    #[arg(long, value_name = "SOLVER", value_parser = solver_names(), default_value = MethodKind::Auto.name())]
     solver: String,
 
     #[command(flatten)]
@@ -131,7 +131,7 @@ impl Fit {
     }
 
     fn work(&self, settings: &Settings, out: Option<&Destination>, threads: usize) -> Result<(), Failure> {
-        for flag in self.method.unused(settings.method) {
+        for flag in self.method.unused(parse_solver(&self.solver)) {
             show::note(&format!("{flag} has no effect on the solver {}", settings.method.name()), self.quiet);
         }
 

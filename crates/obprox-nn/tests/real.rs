@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::Device;
-use obprox::{Method, Status};
+use obprox::{MethodKind, Status};
 use obprox_infer::images::Preprocessing;
 use obprox_infer::{Architecture, Kind};
 use obprox_nn::data::{Augment, read};
@@ -25,7 +25,7 @@ fn a_tenth_of_a_small_network_tells_clothes_apart() {
     let architecture = Architecture::new(Kind::SmallCnn).with_width(0.5).unwrap().with_channels(1).unwrap();
     let device = Device::flex().autodiff();
     let net = Net::new(architecture, &initial_weights(architecture, 0).unwrap(), &device).unwrap();
-    let recipe = Settings::recipe(Method::ObproxSgPlus, 6, Some(0.1));
+    let recipe = Settings::recipe(MethodKind::ObproxSgPlus, 6, Some(0.1));
     let settings = Settings { batch: 64, augment: Augment { flip: true, pad: 0 }, ..recipe };
     let trained = Run::new(net, &data, &preprocessing, settings, &device).train().unwrap();
     assert_eq!((trained.status, trained.last.phase), (Status::MaxEpochs, Phase::Hold));

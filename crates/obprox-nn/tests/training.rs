@@ -5,7 +5,7 @@ mod common;
 use burn::tensor::Device;
 use common::{after, data, net, preprocessing, settings, stripes};
 use obprox::switch::Switch;
-use obprox::{Control, Method, Status};
+use obprox::{Control, MethodKind, Status};
 use obprox_infer::Kind;
 use obprox_nn::data::Data;
 use obprox_nn::optim::{Phase, Plan};
@@ -24,7 +24,7 @@ fn train(kind: Kind, base: f64, settings: Settings) -> Trained {
 fn a_tiny_network_learns_and_becomes_sparse() {
     // A weight that no gradient holds up is moved by λ·Σα in all, 0.07 here: nearly as far as the first weights reach.
     let settings =
-        Settings { epochs: 12, penalty: Penalty::new(1e-2), switch: after(5), ..settings(Method::ObproxSgPlus) };
+        Settings { epochs: 12, penalty: Penalty::new(1e-2), switch: after(5), ..settings(MethodKind::ObproxSgPlus) };
     let trained = train(Kind::SmallCnn, 8.0, settings);
     assert_eq!(trained.status, Status::MaxEpochs);
     let last = &trained.last;
@@ -45,7 +45,7 @@ fn a_tiny_network_learns_and_becomes_sparse() {
 #[test]
 fn every_method_lowers_f_on_every_network() {
     for (kind, base) in [(Kind::SmallCnn, 4.0), (Kind::ResNet18, 2.0), (Kind::MobileNetV1, 4.0)] {
-        for method in Method::PAPER {
+        for method in MethodKind::PAPER {
             let trained = train(kind, base, Settings { epochs: 2, ..settings(method) });
             assert_eq!(trained.status, Status::MaxEpochs);
             let losses: Vec<f64> = trained.trace.iter().map(|record| record.batch_loss).collect();
@@ -66,9 +66,9 @@ impl Observer for StopAfter {
 
 #[test]
 fn a_resumed_run_is_the_run_without_a_break_to_the_bit() {
-    for method in Method::PAPER {
+    for method in MethodKind::PAPER {
         let settings =
-            Settings { epochs: 3, momentum: if method == Method::Rda { 0.0 } else { 0.5 }, ..settings(method) };
+            Settings { epochs: 3, momentum: if method == MethodKind::Rda { 0.0 } else { 0.5 }, ..settings(method) };
         let whole = train(Kind::SmallCnn, 4.0, settings.clone());
         let directory = tempfile::tempdir().unwrap();
         let device = device();
@@ -96,7 +96,7 @@ fn a_resumed_run_is_the_run_without_a_break_to_the_bit() {
 
 #[test]
 fn a_resumed_descent_is_the_one_without_a_break() {
-    let settings = small(Settings::recipe(Method::ObproxSgPlus, 4, Some(0.1)));
+    let settings = small(Settings::recipe(MethodKind::ObproxSgPlus, 4, Some(0.1)));
     let whole = train(Kind::SmallCnn, 4.0, settings.clone());
     let (directory, device, data, preprocessing) = (tempfile::tempdir().unwrap(), device(), data(), preprocessing());
     let run = |settings: Settings| {
@@ -127,7 +127,7 @@ impl Observer for StopScoring {
 #[test]
 fn figures_that_were_stopped_are_computed_when_the_run_is_resumed() {
     // The switch hangs on the figures: one that is missing would move it.
-    let settings = Settings { switch: Switch::Stalled(1), ..settings(Method::ObproxSgPlus) };
+    let settings = Settings { switch: Switch::Stalled(1), ..settings(MethodKind::ObproxSgPlus) };
     let whole = train(Kind::SmallCnn, 4.0, settings.clone());
     let (directory, device, data, preprocessing) = (tempfile::tempdir().unwrap(), device(), data(), preprocessing());
     let run = || {
@@ -151,7 +151,7 @@ fn a_checkpoint_of_another_run_is_refused() {
         let net = net(Kind::SmallCnn, base, &device);
         Run::new(net, &data, &preprocessing, settings, &device).checkpoint(directory.path(), true).train()
     };
-    let settings = Settings { epochs: 1, ..settings(Method::ProxSg) };
+    let settings = Settings { epochs: 1, ..settings(MethodKind::ProxSg) };
     run(2.0, settings.clone()).unwrap();
     let message = run(4.0, settings.clone()).unwrap_err().to_string();
     assert!(message.contains("another network"), "{message}");
@@ -176,7 +176,7 @@ fn a_checkpoint_of_another_run_is_refused() {
 
 #[test]
 fn a_diverged_run_keeps_the_last_good_weights() {
-    let settings = Settings { step: 1e18, epochs: 3, ..settings(Method::ProxSg) };
+    let settings = Settings { step: 1e18, epochs: 3, ..settings(MethodKind::ProxSg) };
     let settings = Settings { penalty: Penalty::new(0.0), ..settings };
     let trained = train(Kind::SmallCnn, 4.0, settings);
     assert_eq!(trained.status, Status::Diverged);
@@ -190,7 +190,7 @@ fn a_target_density_is_reached_and_held_whatever_lambda_says() {
         let settings = Settings {
             penalty: Penalty::new(lambda),
             switch: after(prox),
-            ..small(Settings::recipe(Method::ObproxSgPlus, 8, Some(0.1)))
+            ..small(Settings::recipe(MethodKind::ObproxSgPlus, 8, Some(0.1)))
         };
         let trained = train(Kind::SmallCnn, 8.0, settings);
         assert_eq!(trained.status, Status::MaxEpochs);
@@ -212,7 +212,7 @@ fn small(settings: Settings) -> Settings {
 
 #[test]
 fn the_recipe_learns_with_one_weight_in_twenty() {
-    let trained = train(Kind::SmallCnn, 8.0, small(Settings::recipe(Method::ObproxSgPlus, 16, Some(0.05))));
+    let trained = train(Kind::SmallCnn, 8.0, small(Settings::recipe(MethodKind::ObproxSgPlus, 16, Some(0.05))));
     assert!(trained.last.density <= 0.05, "density {}", trained.last.density);
     assert!(trained.last.accuracy.unwrap() >= 0.95, "accuracy {:?}", trained.last.accuracy);
     let confusion = trained.confusion.unwrap();
@@ -233,7 +233,7 @@ fn every_layer_keeps_its_share() {
     weights.insert("fc.weight", obprox_infer::Tensor::new(fc.shape().to_vec(), tiny).unwrap());
     let start = obprox_nn::Net::new(architecture, &weights, &device).unwrap();
     let plan = Plan { floor: 0.5, ..Plan::new(0.1) };
-    let settings = small(Settings::recipe(Method::ObproxSgPlus, 4, Some(0.1)));
+    let settings = small(Settings::recipe(MethodKind::ObproxSgPlus, 4, Some(0.1)));
     // So small steps that the sizes stay as they are.
     let settings = Settings { target: Some(plan), step: 1e-9, ..settings };
     let trained = Run::new(start, &data(), &preprocessing(), settings, &device).train().unwrap();
@@ -249,7 +249,7 @@ fn what_cannot_be_reached_is_refused_at_once() {
         let net = net(Kind::SmallCnn, 8.0, &device);
         Run::new(net, data, &preprocessing(), settings, &device).train().unwrap_err().to_string()
     };
-    let recipe = |density| small(Settings::recipe(Method::ObproxSgPlus, 4, Some(density)));
+    let recipe = |density| small(Settings::recipe(MethodKind::ObproxSgPlus, 4, Some(density)));
     assert!(refused(recipe(0.0), &data()).contains("target-density"));
     assert!(refused(recipe(1e-5), &data()).contains("to stay alive"));
     assert!(refused(Settings { penalty: Penalty::new(0.0), ..recipe(0.1) }, &data()).contains("above 0"));
@@ -262,7 +262,7 @@ fn what_cannot_be_reached_is_refused_at_once() {
 #[test]
 fn evaluation_takes_its_time_where_it_is_dear() {
     // Half as many images to test on as to train on: a look at them costs a sixth of an epoch.
-    let trained = train(Kind::SmallCnn, 4.0, small(Settings::recipe(Method::ObproxSgPlus, 7, Some(0.3))));
+    let trained = train(Kind::SmallCnn, 4.0, small(Settings::recipe(MethodKind::ObproxSgPlus, 7, Some(0.3))));
     let scored: Vec<u64> =
         trained.trace.iter().filter(|record| record.accuracy.is_some()).map(|record| record.epoch).collect();
     assert_eq!(scored, [3, 6, 7]);
@@ -273,7 +273,7 @@ fn evaluation_takes_its_time_where_it_is_dear() {
 
 #[test]
 fn layers_can_have_a_lambda_of_their_own() {
-    let mut settings = Settings { epochs: 3, switch: after(0), ..settings(Method::ObproxSgPlus) };
+    let mut settings = Settings { epochs: 3, switch: after(0), ..settings(MethodKind::ObproxSgPlus) };
     let layer = |name: &str, lambda| obprox_nn::train::LayerPenalty { name: name.into(), lambda };
     settings.penalty.layers = vec![layer("conv1", 0.0), layer("fc.weight", 10.0)];
     let trained = train(Kind::SmallCnn, 4.0, settings.clone());

@@ -44,7 +44,7 @@ impl Model {
     #[new]
     #[pyo3(signature = (
         loss, coef, intercept, *, parameter=None, labels=vec![], label_names=vec![], feature_names=None, l1=0.0, l2=0.0,
-        certificate=None
+        penalty=None, certificate=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
@@ -57,6 +57,7 @@ impl Model {
         feature_names: Option<Vec<String>>,
         l1: f64,
         l2: f64,
+        penalty: Option<String>,
         certificate: Option<Figures>,
     ) -> PyResult<Self> {
         let kind = loss_kind(loss, parameter)?;
@@ -80,7 +81,7 @@ impl Model {
             labels,
             label_names,
             names: used.into_iter().filter_map(name).collect(),
-            penalty: None,
+            penalty,
             table: None,
             blocks,
             lambda: l1,

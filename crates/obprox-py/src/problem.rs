@@ -1,8 +1,11 @@
 //! Data, loss and penalty.
 
-use numpy::PyReadonlyArray1;
+use std::sync::Arc;
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use obprox::data::Dataset;
-use obprox::loss::LossKind;
+use obprox::loss::{LossKind, MultiSquared};
+use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::{ClassWeights, Lambda, Lambdas, Problem as Inner, Terms};
 use pyo3::prelude::*;
 
@@ -23,7 +26,8 @@ impl Problem {
     #[new]
     #[pyo3(signature = (
         matrix, targets, loss, *, parameter=None, row_weights=None, class_weights=None, balanced=false,
-        feature_weights=None, fit_intercept=true, threads=0
+        feature_weights=None, bounds=None, groups=None, group_weights=None, group_l1=0.0, many=None,
+        fit_intercept=true, threads=0
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
@@ -36,6 +40,11 @@ impl Problem {
         class_weights: Option<Vec<(f64, f64)>>,
         balanced: bool,
         feature_weights: Option<PyReadonlyArray1<'_, f64>>,
+        bounds: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+        groups: Option<PyReadonlyArray1<'_, u32>>,
+        group_weights: Option<PyReadonlyArray1<'_, f64>>,
+        group_l1: f64,
+        many: Option<PyReadonlyArray2<'_, f64>>,
         fit_intercept: bool,
         threads: usize,
     ) -> PyResult<Self> {
@@ -46,16 +55,30 @@ impl Problem {
             return Err(self::parameter("y", message));
         }
         let vector = |array: Option<PyReadonlyArray1<'_, f64>>| array.map(|array| array.as_array().to_vec());
+        let many = many.map(|many| {
+            let outputs = many.as_array().ncols();
+            MultiSquared::new(many.as_array().iter().copied().collect(), outputs)
+        });
+        let many = many.transpose().map_err(|error| raise(py, error))?;
+        let weights = vector(feature_weights);
+        let bounds = bounds.map(|(low, high)| (low.as_array().to_vec(), high.as_array().to_vec()));
+        let groups = groups.map(|groups| groups.as_array().to_vec());
+        let penalty = penalty(bounds, weights.as_ref(), groups, vector(group_weights), group_l1);
+        let penalty = penalty.map_err(|error| raise(py, error))?;
         let terms = Terms {
             lambda: Lambda::Value(0.0),
             row_weights: vector(row_weights),
             class_weights: if balanced { Some(ClassWeights::Balanced) } else { class_weights.map(ClassWeights::Given) },
-            feature_weights: vector(feature_weights),
+            feature_weights: weights.filter(|_| penalty.is_none()),
+            penalty,
             intercept: fit_intercept,
             ..Terms::default()
         };
         let matrix = matrix.inner.clone();
         let inner = work(py, threads, move || {
+            if let Some(many) = many {
+                return Inner::new(Dataset::new(matrix, many.rows()), Arc::new(many), &terms);
+            }
             let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
             Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms)
         })?;
@@ -104,6 +127,25 @@ impl Problem {
     fn lambda_max(&self) -> f64 {
         self.inner.lambda_max()
     }
+}
+
+/// The penalty on blocks, where one is asked for.
+fn penalty(
+    bounds: Option<(Vec<f64>, Vec<f64>)>,
+    weights: Option<&Vec<f64>>,
+    groups: Option<Vec<u32>>,
+    group_weights: Option<Vec<f64>>,
+    l1_share: f64,
+) -> obprox::Result<Option<Arc<dyn Penalty>>> {
+    if let Some((low, high)) = bounds {
+        return Ok(Some(Arc::new(Bounds::new(low, high)?.with_weights(weights.cloned()))));
+    }
+    let Some(groups) = groups else { return Ok(None) };
+    let penalty = Groups::new(groups)?.with_l1_share(l1_share)?;
+    Ok(Some(match group_weights {
+        Some(weights) => Arc::new(penalty.with_weights(weights)?),
+        None => Arc::new(penalty),
+    }))
 }
 
 /// λ and λ₂.

@@ -2,8 +2,8 @@
 
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
-use obprox::switch::{Switch, Unit};
-use obprox::{Method, Settings as Inner};
+use obprox::switch::{Switch, Words};
+use obprox::{Method, MethodKind, Settings as Inner};
 use pyo3::prelude::*;
 
 use crate::error::parameter;
@@ -44,10 +44,19 @@ impl Settings {
         average: bool,
         seed: u64,
     ) -> PyResult<Self> {
-        let method = Method::ALL.into_iter().find(|method| method.name() == solver).ok_or_else(|| {
-            let names = Method::ALL.map(Method::name).join(", ");
+        let method = MethodKind::ALL.into_iter().find(|method| method.name() == solver).ok_or_else(|| {
+            let names = MethodKind::ALL.map(MethodKind::name).join(", ");
             parameter("solver", format!("{solver:?} is none of {names}"))
         })?;
+        let method = match (Method::from(method), method.switch()) {
+            (Method::Rda { gamma: default }, _) => Method::Rda { gamma: gamma.unwrap_or(default) },
+            (Method::ProxSvrg { .. }, _) => Method::ProxSvrg { average },
+            (Method::ObproxSg { .. }, Some(paper)) => Method::ObproxSg { switch: rule(paper, switch, n_p, n_o)? },
+            (Method::ObproxSgPlus { .. }, Some(paper)) => {
+                Method::ObproxSgPlus { switch: rule(paper, switch, n_p, n_o)? }
+            }
+            (method, _) => method,
+        };
         let defaults = Inner::with_method(method);
         let batch = match batch_size {
             None => defaults.batch,
@@ -75,9 +84,6 @@ impl Settings {
             batch,
             step,
             schedule,
-            switch: rule(method, switch, n_p, n_o)?,
-            gamma: gamma.unwrap_or(defaults.gamma),
-            average: average && method == Method::ProxSvrg,
             tolerance: tol,
             seed,
             ..defaults
@@ -98,22 +104,16 @@ impl Settings {
     }
 }
 
-/// The switch of a method that has one.
-fn rule(method: Method, words: Option<&str>, n_p: Option<u64>, n_o: Option<f64>) -> PyResult<Option<Switch>> {
-    let paper = match method {
-        Method::ObproxSg => Switch::PAPER,
-        Method::ObproxSgPlus => Switch::PAPER_PLUS,
-        _ => return Ok(None),
-    };
-    let Switch::Fixed { prox, orthant, .. } = paper else { return Ok(Some(paper)) };
+/// The switch of a method that has one: where nothing is said, as the paper has it.
+fn rule(paper: Switch, words: Option<&str>, n_p: Option<u64>, n_o: Option<f64>) -> PyResult<Switch> {
+    let Switch::Fixed { prox, orthant, unit } = paper else { return Ok(paper) };
     let wrong = || parameter("switch", "must be epochs, iterations, adaptive or objective:VALUE");
-    let words = words.unwrap_or("epochs");
-    let unit = match words.split_once(':') {
-        None if words == "epochs" => Unit::Epochs,
-        None if words == "iterations" => Unit::Iterations,
-        None if words == "adaptive" => return Ok(Some(Switch::Adaptive)),
-        Some(("objective", value)) => return Ok(Some(Switch::Objective(value.parse().map_err(|_| wrong())?))),
-        _ => return Err(wrong()),
+    let unit = match words.map(Words::of_problem) {
+        None => unit,
+        Some(Ok(Words::Counted(unit))) => unit,
+        // There is no test data to score on here.
+        Some(Ok(Words::Measured(Switch::Score(_))) | Err(_)) => return Err(wrong()),
+        Some(Ok(Words::Measured(switch))) => return Ok(switch),
     };
     let orthant = match n_o {
         None => orthant,
@@ -121,5 +121,5 @@ fn rule(method: Method, words: Option<&str>, n_p: Option<u64>, n_o: Option<f64>)
         Some(rounds) if rounds >= 0.0 && rounds.fract() == 0.0 => Some(rounds as u64),
         Some(rounds) => return Err(parameter("n_o", format!("{rounds} must be a whole number or infinity"))),
     };
-    Ok(Some(Switch::Fixed { prox: n_p.unwrap_or(prox), orthant, unit }))
+    Ok(Switch::Fixed { prox: n_p.unwrap_or(prox), orthant, unit })
 }

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use bytemuck::Pod;
 use serde::{Deserialize, Serialize};
 
-use crate::fit::Settings;
 use crate::observe::EpochRecord;
 use crate::output::write_whole;
 use crate::problem::Problem;
+use crate::settings::Settings;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 16] = b"obprox-state-02\n";

@@ -11,13 +11,14 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use crate::fit::{Fit, Run, Settings, Status};
+use crate::fit::{Fit, Run, Status};
 use crate::kept::Kept;
 use crate::loss::Task;
 use crate::observe::{Control, EpochRecord, Observer, Progress};
 use crate::path::{Lambdas, walk, work_of};
 use crate::problem::{Lambda, Point, Problem};
 use crate::sampler;
+use crate::settings::Settings;
 use crate::{Error, Result};
 
 /// How λ is chosen.

@@ -32,6 +32,8 @@ use crate::switch::Phase;
 
 /// An engine whose rule and penalty are hidden: one virtual call a step.
 pub(crate) trait Stepper {
+    /// Whether gradients are measured against an anchor.
+    fn is_anchored(&self) -> bool;
     /// How far a step of size α takes the penalty's clock.
     fn tick(&self, step_size: f64) -> f64;
     /// The kind of the steps to come.
@@ -321,6 +323,10 @@ impl<C, P: Separable> Touches<C> for Batch<'_, C, P> {
 }
 
 impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
+    fn is_anchored(&self) -> bool {
+        R::ANCHORED
+    }
+
     fn tick(&self, step_size: f64) -> f64 {
         self.penalty.tick(step_size)
     }

@@ -1,6 +1,5 @@
 //! The only loop: epochs, evaluation, observers, checkpoints, stopping.
 
-use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -10,146 +9,18 @@ use crate::auto::{Auto, Carry};
 use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::Dataset;
+use crate::engine::{Stepper, engine};
+use crate::loss::Task;
+use crate::method::Rule;
 use crate::model::Model;
-use crate::observe::{Control, EpochRecord, Observer, Progress, Round, Start};
+use crate::observe::{Control, EpochRecord, Observer, Start};
 use crate::output::lock_directory;
 use crate::problem::{Point, Problem};
-use crate::sampler::Batch;
-use crate::schedule::{Schedule, StepSize};
-use crate::stochastic::Stochastic;
-use crate::switch::{Phase, Switch};
+use crate::settings::{Method, Settings};
+use crate::solver::{Ended, Solver, Support};
+use crate::stochastic::{Stochastic, stepper};
+use crate::switch::Switch;
 use crate::{Error, Result};
-
-/// The methods by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Finds the support, then proves the optimum.
-    Auto,
-    /// OBProx-SG: Prox-SG and Orthant steps in turn.
-    #[serde(rename = "obproxsg")]
-    ObproxSg,
-    /// OBProx-SG+: Prox-SG steps, then Orthant steps for good.
-    #[serde(rename = "obproxsg-plus")]
-    ObproxSgPlus,
-    /// The proximal stochastic gradient method.
-    ProxSg,
-    /// Regularised dual averaging.
-    Rda,
-    /// Proximal stochastic gradients with variance reduction.
-    ProxSvrg,
-}
-
-impl Method {
-    /// All of them: the paper's five in the order of its tables, then `auto`.
-    pub const ALL: [Self; 6] =
-        [Self::ProxSg, Self::Rda, Self::ProxSvrg, Self::ObproxSg, Self::ObproxSgPlus, Self::Auto];
-
-    /// The paper's five, in the order of its tables.
-    pub const PAPER: [Self; 5] = [Self::ProxSg, Self::Rda, Self::ProxSvrg, Self::ObproxSg, Self::ObproxSgPlus];
-
-    /// The name on the command line and in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::ObproxSg => "obproxsg",
-            Self::ObproxSgPlus => "obproxsg-plus",
-            Self::ProxSg => "prox-sg",
-            Self::Rda => "rda",
-            Self::ProxSvrg => "prox-svrg",
-        }
-    }
-}
-
-/// How a problem is solved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// The method.
-    pub method: Method,
-    /// At most this many epochs.
-    pub epochs: u64,
-    /// Rows in a batch.
-    pub batch: Batch,
-    /// The first step size α₀.
-    pub step: StepSize,
-    /// How α moves.
-    pub schedule: Schedule,
-    /// When Prox-SG gives way to Orthant; nothing means the paper's choice for the method.
-    pub switch: Option<Switch>,
-    /// γ of RDA.
-    pub gamma: f64,
-    /// Whether Prox-SVRG takes the mean of an epoch's iterates instead of the last.
-    pub average: bool,
-    /// Stops at this relative duality gap, or KKT distance where the loss has no dual.
-    pub tolerance: f64,
-    /// The seed of the batches.
-    pub seed: u64,
-    /// Evaluates F and the certificates every so many epochs; at the end always.
-    pub eval_every: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            method: Method::Auto,
-            epochs: 200,
-            batch: Batch::Paper,
-            step: StepSize::default(),
-            schedule: Schedule::default(),
-            switch: None,
-            gamma: 0.1,
-            average: false,
-            tolerance: 1e-6,
-            seed: 0,
-            eval_every: 1,
-        }
-    }
-}
-
-impl Settings {
-    /// The defaults with another method.
-    pub fn with_method(method: Method) -> Self {
-        // The paper trains for 30 epochs; a round of `auto` is no epoch, and it stops by itself.
-        Self { method, epochs: if method == Method::Auto { 200 } else { 30 }, ..Self::default() }
-    }
-
-    fn check(&self, validation: bool) -> Result<()> {
-        let positive = |name, value: f64| match value.is_finite() && value > 0.0 {
-            true => Ok(()),
-            false => Err(Error::parameter(name, format!("{value} must be a positive finite number"))),
-        };
-        positive("gamma", self.gamma)?;
-        if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
-            let message = format!("{} must be a finite number, not negative", self.tolerance);
-            return Err(Error::parameter("tol", message));
-        }
-        if let Schedule::Decay(factor) = self.schedule
-            && !(factor > 0.0 && factor <= 1.0)
-        {
-            return Err(Error::parameter("decay", format!("{factor} must lie above 0 and be at most 1")));
-        }
-        if self.eval_every == 0 {
-            return Err(Error::parameter("eval-every", "it counts epochs, at least 1"));
-        }
-        if let Some(switch) = self.switch {
-            if !matches!(self.method, Method::ObproxSg | Method::ObproxSgPlus) {
-                let message = format!("{} has no Orthant steps to switch to", self.method.name());
-                return Err(Error::parameter("switch", message));
-            }
-            switch.check()?;
-            if matches!(switch, Switch::Score(_)) && !validation {
-                return Err(Error::parameter("switch", "a switch on the score needs test data to score on"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a run with these settings may go on from a checkpoint of a run with `other`.
-    fn continues(&self, other: &Self) -> bool {
-        let free = |settings: &Self| Self { epochs: 0, tolerance: 0.0, eval_every: 1, ..settings.clone() };
-        free(self) == free(other)
-    }
-}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,80 +77,6 @@ pub struct Fit {
     pub model: Model,
 }
 
-/// How a stretch of a solver's work ended.
-pub(crate) enum Ended {
-    /// With a whole epoch.
-    Epoch,
-    /// In the middle of one, because it was told to.
-    Stopped,
-    /// The same, at a point that is worth handing out but cannot be gone on from to the same bits: the checkpoint of the
-    /// last whole epoch stands.
-    Interrupted,
-    /// A number was no longer finite.
-    NotFinite,
-    /// With a whole epoch, the last of several that brought nothing.
-    Stalled,
-}
-
-/// Where a solver stands.
-pub(crate) struct Standing {
-    pub iterations: u64,
-    pub phase: Phase,
-    pub step_size: f64,
-    pub round: Option<Round>,
-}
-
-/// What the loop asks of a solver.
-pub(crate) trait Solver {
-    /// Runs to the end of the epoch under way.
-    fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended>;
-    /// The weights as they are now.
-    fn point(&self) -> Point;
-    /// Those that are not zero, and the intercepts.
-    fn support(&self) -> Support {
-        let point = self.point();
-        Support { weights: point.nonzeros(), intercept: point.intercept }
-    }
-    /// Rows in a batch.
-    fn batch_rows(&self) -> usize;
-    /// The certificate of the weights, where the solver has it at hand.
-    fn certificate(&self) -> Option<Certificate> {
-        None
-    }
-    /// Where it stands.
-    fn standing(&self) -> Standing;
-    /// What it leaves to a fit at the next λ.
-    fn leave(self: Box<Self>) -> Option<Carry> {
-        None
-    }
-    /// Hears of an evaluation.
-    fn measured(&mut self, certificate: &Certificate, score: Option<f64>);
-    /// Writes its whole state.
-    fn save(&self, out: &mut dyn Write) -> io::Result<()>;
-    /// Reads it back.
-    fn load(&mut self, input: &mut dyn Read) -> io::Result<()>;
-}
-
-/// A point in the space of its nonzeros.
-pub(crate) struct Support {
-    /// (place, weight), places rising.
-    pub weights: Vec<(u32, f64)>,
-    pub intercept: Vec<f64>,
-}
-
-impl Support {
-    fn is_finite(&self) -> bool {
-        self.weights.iter().map(|(_, weight)| weight).chain(&self.intercept).all(|value| value.is_finite())
-    }
-
-    /// The point of a problem.
-    pub fn expand(self, problem: &Problem) -> Point {
-        let mut point = Point { intercept: self.intercept, ..Point::zero(problem) };
-        self.weights.iter().for_each(|&(at, weight)| point.weights[at as usize] = weight);
-        point
-    }
-}
-
 /// A run to be: a problem, settings, and who watches.
 pub struct Run<'a> {
     problem: &'a Problem,
@@ -290,6 +87,13 @@ pub struct Run<'a> {
     validation: Option<&'a Dataset>,
     start: Option<&'a Point>,
     carry: Option<&'a mut Option<Carry>>,
+    own: Option<Own<'a>>,
+}
+
+/// A method from outside this crate.
+enum Own<'a> {
+    Rule(Box<dyn Stepper + 'a>),
+    Solver(Box<dyn Solver + 'a>),
 }
 
 impl<'a> Run<'a> {
@@ -304,7 +108,24 @@ impl<'a> Run<'a> {
             validation: None,
             start: None,
             carry: None,
+            own: None,
         }
+    }
+
+    /// Steps by a rule of one's own instead of the settings' method; logs call it by this name. A rule that has two kinds
+    /// of steps changes between them by a switch.
+    pub fn rule(mut self, name: &str, rule: impl Rule + 'a, switch: Option<Switch>) -> Self {
+        self.settings.method = Method::Own { name: name.into(), switch };
+        self.own = Some(Own::Rule(engine(self.problem, rule)));
+        self
+    }
+
+    /// Runs a solver of one's own instead of the settings' method; logs call it by this name. What the settings say of
+    /// batches and steps is passed over, and so is a point to start from.
+    pub fn solver(mut self, name: &str, solver: impl Solver + 'a) -> Self {
+        self.settings.method = Method::Own { name: name.into(), switch: None };
+        self.own = Some(Own::Solver(Box::new(solver)));
+        self
     }
 
     /// Adds an observer.
@@ -346,13 +167,7 @@ impl<'a> Run<'a> {
             check_start(problem, start)?;
         }
         let begun = Instant::now();
-        let mut solver: Box<dyn Solver + '_> = match self.settings.method {
-            Method::Auto => {
-                let carry = self.carry.as_mut().and_then(|carry| carry.take());
-                Box::new(Auto::new(problem, self.start, carry)?.aiming_at(self.settings.tolerance))
-            }
-            _ => Box::new(Stochastic::new(problem, &self.settings, self.start)?),
-        };
+        let mut solver = self.prepare()?;
         // What a solver prepares before the first epoch is training too.
         let prepared = begun.elapsed().as_secs_f64();
         // Two runs that write into one directory would each go on from the other's state.
@@ -404,7 +219,7 @@ impl<'a> Run<'a> {
             }
 
             // ---- evaluation ----------------------------------------------------------------------------------
-            let always = self.settings.switch.is_some_and(Switch::needs_evaluation);
+            let always = self.settings.method.switch().is_some_and(Switch::needs_evaluation);
             let due =
                 always || stop || state.epoch % self.settings.eval_every == 0 || state.epoch == self.settings.epochs;
             let standing = solver.standing();
@@ -456,7 +271,9 @@ impl<'a> Run<'a> {
         // ---- the result --------------------------------------------------------------------------------------
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
         let centred = |mut point: Point| {
-            point.centre_intercepts();
+            if problem.loss().task() == Task::Classes {
+                point.centre_intercepts();
+            }
             point
         };
         let (point, certificate) = match (status, last_good) {
@@ -491,6 +308,26 @@ impl<'a> Run<'a> {
         }
         self.observers.iter_mut().for_each(|observer| observer.end(&fit));
         Ok(fit)
+    }
+
+    /// The solver, before its first epoch.
+    fn prepare(&mut self) -> Result<Box<dyn Solver + 'a>> {
+        let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
+        Ok(match (self.own.take(), &self.settings.method) {
+            (Some(Own::Solver(solver)), _) => solver,
+            (Some(Own::Rule(_)), method) if self.problem.regularization().blocks.is_some() => {
+                let penalty = self.problem.regularization().name().unwrap_or_default();
+                let message =
+                    format!("{}: a rule is for single coordinates, the {penalty} penalty is not", method.name());
+                return Err(Error::parameter("method", message));
+            }
+            (Some(Own::Rule(engine)), _) => Box::new(stochastic(engine, self)?),
+            (None, Method::Auto) => {
+                let carry = self.carry.as_mut().and_then(|carry| carry.take());
+                Box::new(Auto::new(self.problem, self.start, carry)?.aiming_at(self.settings.tolerance))
+            }
+            (None, method) => Box::new(stochastic(stepper(self.problem, method)?, self)?),
+        })
     }
 
     /// The state to begin with: fresh, or that of the checkpoint.

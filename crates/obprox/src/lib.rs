@@ -8,7 +8,7 @@
 //! ```
 //! use obprox::data::Synth;
 //! use obprox::loss::LossKind;
-//! use obprox::{Lambda, Method, Problem, Run, Settings, Status, Terms};
+//! use obprox::{Lambda, MethodKind, Problem, Run, Settings, Status, Terms};
 //!
 //! # fn main() -> obprox::Result<()> {
 //! // `obprox::data::read("train.svm", …)` reads a file; here a problem with 10 true weights of 200 is planted.
@@ -20,15 +20,15 @@
 //! assert_eq!(optimum.status, Status::Converged);
 //! assert!(optimum.certificate.relative_gap().unwrap() <= 1e-6);
 //!
-//! let sparse = Run::new(&problem, Settings::with_method(Method::ObproxSgPlus)).fit()?; // the paper's method by name
+//! let sparse = Run::new(&problem, Settings::with_method(MethodKind::ObproxSgPlus)).fit()?; // the paper's method by name
 //! assert!(sparse.certificate.objective >= optimum.certificate.objective);
 //! assert!(sparse.model.nnz() < 200);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A loss of your own implements [`loss::ScalarLoss`], someone who watches a run implements [`Observer`]; neither needs
-//! a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
+//! A loss of your own implements [`loss::ScalarLoss`], a method [`method::Rule`] or [`Solver`], someone who watches a run
+//! implements [`Observer`]; none needs a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
 
 mod auto;
 pub mod certificate;
@@ -55,6 +55,8 @@ mod problem;
 mod rows;
 pub mod sampler;
 pub mod schedule;
+mod settings;
+mod solver;
 mod stochastic;
 pub mod switch;
 mod targets;
@@ -65,9 +67,11 @@ pub use certificate::{Certificate, certify};
 pub use checkpoint::has_checkpoint;
 pub use cv::CrossValidation;
 pub use error::{Error, Result};
-pub use fit::{Fit, Method, Run, Settings, Status};
+pub use fit::{Fit, Run, Status};
 pub use model::{Block, Model};
 pub use observe::{Control, EpochRecord, Observer, Progress, Round, Stage, Start};
 pub use path::{Lambdas, Path};
 pub use problem::{Lambda, Point, Problem, Terms};
+pub use settings::{Method, MethodKind, Settings};
+pub use solver::{Ended, Solver, Standing, Support};
 pub use targets::{ClassWeights, distinct};

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
-use crate::fit::{Fit, Settings};
+use crate::fit::Fit;
 use crate::problem::Problem;
+use crate::settings::Settings;
 use crate::switch::Phase;
 
 /// An observer's answer.

@@ -11,12 +11,13 @@ use crate::auto::Carry;
 use crate::certificate::Certificate;
 use crate::checkpoint::fingerprint;
 use crate::data::Dataset;
-use crate::fit::{Fit, Run, Settings, Status};
+use crate::fit::{Fit, Run, Status};
 use crate::kept::{Done, Kept, PART};
 use crate::metrics::Metrics;
 use crate::model::Model;
 use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
 use crate::problem::{Lambda, Point, Problem};
+use crate::settings::Settings;
 use crate::{Error, Result};
 
 /// Which λ a path goes through.

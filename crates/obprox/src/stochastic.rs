@@ -5,14 +5,15 @@ use std::io::{self, Read, Write};
 use crate::certificate::Certificate;
 use crate::engine::blocks::{BlockEngine, BlockRule};
 use crate::engine::{Stepper, engine};
-use crate::fit::{Ended, Settings, Solver, Standing};
 use crate::method::{AveragedSvrg, Clock, ObproxSg, ProxSg, ProxSvrg, Rda};
 use crate::observe::{Control, Progress};
 use crate::problem::{Point, Problem};
 use crate::sampler::Sampler;
 use crate::schedule::Schedule;
+use crate::settings::{Method, Settings};
+use crate::solver::{Ended, Solver, Standing};
 use crate::switch::{Phase, Switch};
-use crate::{Method, Result};
+use crate::{Error, Result};
 
 /// The state of a stochastic run between two steps.
 pub(crate) struct Stochastic<'a> {
@@ -20,7 +21,7 @@ pub(crate) struct Stochastic<'a> {
     sampler: Sampler,
     schedule: Schedule,
     first_step_size: f64,
-    /// Only OBProx-SG has one.
+    /// Of a method that has two kinds of steps.
     switch: Option<Switch>,
     /// Whether α is held within an epoch: closed forms under a constant gradient ask for it.
     hold_step_size: bool,
@@ -29,30 +30,41 @@ pub(crate) struct Stochastic<'a> {
     phase: Phase,
 }
 
+/// The engine of one of the paper's methods.
+pub(crate) fn stepper<'a>(problem: &'a Problem, method: &Method) -> Result<Box<dyn Stepper + 'a>> {
+    if let (Some(penalty), Some(rule)) = (problem.regularization().on_blocks(), BlockRule::of(method)) {
+        return Ok(Box::new(BlockEngine::new(problem, penalty, rule)));
+    }
+    Ok(match *method {
+        Method::ProxSg => engine(problem, ProxSg),
+        Method::Rda { gamma } => engine(problem, Rda { gamma }),
+        Method::ProxSvrg { average: true } => engine(problem, AveragedSvrg),
+        Method::ProxSvrg { average: false } => engine(problem, ProxSvrg),
+        Method::ObproxSg { .. } | Method::ObproxSgPlus { .. } => engine(problem, ObproxSg::default()),
+        Method::Auto | Method::Own { .. } => {
+            let message = format!("{} is none that is known here; give a rule or a solver to the run", method.name());
+            return Err(Error::parameter("method", message));
+        }
+    })
+}
+
 impl<'a> Stochastic<'a> {
     /// Prepares a run from x = 0 or from a given point.
-    pub fn new(problem: &'a Problem, settings: &Settings, start: Option<&Point>) -> Result<Self> {
+    pub fn new(
+        problem: &Problem,
+        settings: &Settings,
+        engine: Box<dyn Stepper + 'a>,
+        start: Option<&Point>,
+    ) -> Result<Self> {
         let sampler = Sampler::new(problem.n_rows(), settings.batch, settings.seed)?;
         let first_step_size = settings.step.resolve(problem, sampler.batch_rows())?;
-        let (engine, switch) = match settings.method {
-            Method::ProxSg => (engine(problem, ProxSg), None),
-            Method::Rda => (engine(problem, Rda { gamma: settings.gamma }), None),
-            Method::ProxSvrg if settings.average => (engine(problem, AveragedSvrg), None),
-            Method::ProxSvrg => (engine(problem, ProxSvrg), None),
-            Method::Auto => unreachable!("auto is a solver of its own"),
-            Method::ObproxSg => (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER))),
-            Method::ObproxSgPlus => {
-                (engine(problem, ObproxSg::default()), Some(settings.switch.unwrap_or(Switch::PAPER_PLUS)))
-            }
-        };
-        let engine = on_blocks(problem, settings).unwrap_or(engine);
         let mut run = Self {
+            hold_step_size: engine.is_anchored(),
             engine,
             sampler,
             schedule: settings.schedule,
             first_step_size,
-            switch,
-            hold_step_size: settings.method == Method::ProxSvrg,
+            switch: settings.method.switch(),
             clock: Clock { step_size: first_step_size, ..Clock::default() },
             epoch: 0,
             phase: Phase::Prox,
@@ -74,17 +86,6 @@ impl<'a> Stochastic<'a> {
             self.engine.enter(self.phase);
         }
     }
-}
-
-/// The engine of a method where the penalty is one on blocks.
-fn on_blocks<'a>(problem: &'a Problem, settings: &Settings) -> Option<Box<dyn Stepper + 'a>> {
-    let rule = match settings.method {
-        Method::Rda => BlockRule::Rda(settings.gamma),
-        Method::ProxSvrg => BlockRule::Svrg { average: settings.average },
-        _ => BlockRule::Prox,
-    };
-    let penalty = problem.regularization().on_blocks()?;
-    Some(Box::new(BlockEngine::new(problem, penalty, rule)))
 }
 
 impl Solver for Stochastic<'_> {

@@ -1,5 +1,7 @@
 //! When Prox-SG gives way to Orthant.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
@@ -146,6 +148,72 @@ impl Switch {
     }
 }
 
+/// In the words of [`Words`].
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Fixed { unit: Unit::Epochs, .. } => f.write_str("epochs"),
+            Self::Fixed { unit: Unit::Iterations, .. } => f.write_str("iterations"),
+            Self::Adaptive => f.write_str("adaptive"),
+            Self::Objective(value) => write!(f, "objective:{value}"),
+            Self::Score(value) => write!(f, "score:{value}"),
+            Self::Stalled(count) => write!(f, "stalled:{count}"),
+        }
+    }
+}
+
+/// What words say of a switch: what N_P and N_O count, or what is measured instead.
+///
+/// `epochs`, `iterations`, `adaptive`, `objective:VALUE`, `score:VALUE`, `stalled:N`: the same for the command, for
+/// networks and from Python.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Words {
+    /// N_P and N_O count these.
+    Counted(Unit),
+    /// The whole rule.
+    Measured(Switch),
+}
+
+impl Words {
+    /// The rules that a linear problem has.
+    pub fn of_problem(text: &str) -> std::result::Result<Self, String> {
+        match Self::parse(text)? {
+            Some(words) if !matches!(words, Self::Measured(Switch::Stalled(_))) => Ok(words),
+            _ => Err("must be epochs, iterations, adaptive, objective:VALUE or score:VALUE".into()),
+        }
+    }
+
+    /// The rules that a network has.
+    pub fn of_network(text: &str) -> std::result::Result<Self, String> {
+        match Self::parse(text)? {
+            Some(words) if words != Self::Measured(Switch::Adaptive) => Ok(words),
+            _ => Err("must be epochs, iterations, objective:VALUE, score:VALUE or stalled:N".into()),
+        }
+    }
+
+    /// Any rule; nothing where the words name none.
+    fn parse(text: &str) -> std::result::Result<Option<Self>, String> {
+        let target = |value: &str| match value.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(value),
+            _ => Err("what is to be reached must be a finite number"),
+        };
+        let count = |value: &str| match value.parse() {
+            Ok(0) => Err("must be at least 1"),
+            Ok(count) => Ok(count),
+            Err(_) => Err("must be a whole number, at least 1"),
+        };
+        Ok(Some(match text.split_once(':').unwrap_or((text, "")) {
+            ("epochs", "") => Self::Counted(Unit::Epochs),
+            ("iterations", "") => Self::Counted(Unit::Iterations),
+            ("adaptive", "") => Self::Measured(Switch::Adaptive),
+            ("objective", value) => Self::Measured(Switch::Objective(target(value)?)),
+            ("score", value) => Self::Measured(Switch::Score(target(value)?)),
+            ("stalled", value) => Self::Measured(Switch::Stalled(count(value)?)),
+            _ => return Ok(None),
+        }))
+    }
+}
+
 /// Whether the figure was ever no better than the best before for `patience` evaluations in a row. Once it was, it was.
 fn has_stalled(evaluations: impl Iterator<Item = (Option<f64>, Option<f64>)>, patience: u64) -> bool {
     let (mut best, mut since) = (f64::NEG_INFINITY, 0);
@@ -192,6 +260,21 @@ mod tests {
         assert_eq!(phase(Switch::Stalled(2), &[0.5, 0.4, 0.5, 0.9]), Phase::Orthant);
         assert_eq!(Switch::Objective(1.6).measured([(Some(1.5), None)]), Phase::Orthant);
         assert_eq!(Switch::Objective(1.4).measured([(Some(1.5), None)]), Phase::Prox);
+    }
+
+    #[test]
+    fn words_are_read_and_given_back() {
+        for text in ["epochs", "iterations", "adaptive", "objective:0.25", "score:0.9", "stalled:3"] {
+            let switch = match Words::parse(text).unwrap().unwrap() {
+                Words::Counted(unit) => Switch::Fixed { prox: 1, orthant: None, unit },
+                Words::Measured(switch) => switch,
+            };
+            assert_eq!(switch.to_string(), text);
+        }
+        let wrong = ["", "score", "score:", "score:nan", "epochs:3", "fixed", "stalled:3", "stalled:0"];
+        assert!(wrong.iter().all(|text| Words::of_problem(text).is_err()));
+        assert!(Words::of_problem("adaptive").is_ok() && Words::of_network("adaptive").is_err());
+        assert!(Words::of_network("stalled:3").is_ok() && Words::of_network("stalled:0").is_err());
     }
 
     #[test]

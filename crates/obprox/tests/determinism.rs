@@ -12,27 +12,26 @@ use obprox::loss::LossKind;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Switch, Unit};
-use obprox::{Control, Error, Fit, Lambda, Method, Observer, Problem, Progress, Run, Settings, Status, Terms, certify};
+use obprox::{
+    Control, Error, Fit, Lambda, Method, MethodKind, Observer, Problem, Progress, Run, Settings, Status, Terms, certify,
+};
 
 /// Every method, and the variants that keep a state of their own.
 fn variants() -> Vec<(&'static str, Settings)> {
-    let of = |method| Settings {
-        epochs: 6,
-        batch: Batch::Rows(7),
-        step: StepSize::Value(0.3),
-        tolerance: 0.0,
-        ..Settings::with_method(method)
-    };
-    let switch = |prox, orthant, unit| Some(Switch::Fixed { prox, orthant, unit });
+    fn of(method: impl Into<Method>) -> Settings {
+        let (batch, step) = (Batch::Rows(7), StepSize::Value(0.3));
+        Settings { epochs: 6, batch, step, tolerance: 0.0, ..Settings::with_method(method) }
+    }
+    let switch = |prox, orthant, unit| Switch::Fixed { prox, orthant, unit };
     vec![
-        ("prox-sg", of(Method::ProxSg)),
-        ("rda", of(Method::Rda)),
-        ("prox-svrg", of(Method::ProxSvrg)),
-        ("prox-svrg with steps over k", Settings { schedule: Schedule::OverSqrtK, ..of(Method::ProxSvrg) }),
-        ("averaged prox-svrg", Settings { average: true, ..of(Method::ProxSvrg) }),
-        ("obproxsg", Settings { switch: switch(3, Some(4), Unit::Iterations), ..of(Method::ObproxSg) }),
-        ("adaptive obproxsg", Settings { switch: Some(Switch::Adaptive), ..of(Method::ObproxSg) }),
-        ("obproxsg-plus", Settings { switch: switch(2, None, Unit::Epochs), ..of(Method::ObproxSgPlus) }),
+        ("prox-sg", of(MethodKind::ProxSg)),
+        ("rda", of(MethodKind::Rda)),
+        ("prox-svrg", of(MethodKind::ProxSvrg)),
+        ("prox-svrg with steps over k", Settings { schedule: Schedule::OverSqrtK, ..of(MethodKind::ProxSvrg) }),
+        ("averaged prox-svrg", of(Method::ProxSvrg { average: true })),
+        ("obproxsg", of(Method::ObproxSg { switch: switch(3, Some(4), Unit::Iterations) })),
+        ("adaptive obproxsg", of(Method::ObproxSg { switch: Switch::Adaptive })),
+        ("obproxsg-plus", of(Method::ObproxSgPlus { switch: switch(2, None, Unit::Epochs) })),
     ]
 }
 
@@ -194,13 +193,12 @@ fn auto_resumes_to_the_same_bits_and_a_finished_run_is_finished() {
 #[test]
 fn dropped_columns_stay_dropped_in_a_checkpoint() {
     let problem = Recipe { rows: 40, cols: 400, lambda: 0.5, ..Recipe::default() }.build().0;
-    let switch = Some(Switch::Fixed { prox: 2, orthant: None, unit: Unit::Epochs });
+    let switch = Switch::Fixed { prox: 2, orthant: None, unit: Unit::Epochs };
     let settings = Settings {
         epochs: 20,
         batch: Batch::Rows(4),
-        switch,
         tolerance: 0.0,
-        ..Settings::with_method(Method::ObproxSgPlus)
+        ..Settings::with_method(Method::ObproxSgPlus { switch })
     };
     let directory = tempfile::tempdir().unwrap();
     let size_after = |epochs, resume| {
@@ -272,7 +270,7 @@ fn a_checkpoint_of_something_else_is_refused() {
         Settings { batch: Batch::Rows(8), ..settings.clone() },
         Settings { step: StepSize::Value(0.2), ..settings.clone() },
         Settings { schedule: Schedule::Constant, ..settings.clone() },
-        Settings { method: Method::Rda, ..settings.clone() },
+        Settings { method: MethodKind::Rda.into(), ..settings.clone() },
     ] {
         assert!(refusal(&problem, &other, directory).contains("other settings"));
     }

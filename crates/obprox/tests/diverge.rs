@@ -8,9 +8,10 @@ use obprox::data::{Dataset, Matrix};
 use obprox::loss::LossKind;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
-use obprox::{Lambda, Method, Point, Problem, Run, Settings, Status, Terms, certify};
+use obprox::{Lambda, MethodKind, Point, Problem, Run, Settings, Status, Terms, certify};
 
-const CAN_DIVERGE: [Method; 4] = [Method::ProxSg, Method::ProxSvrg, Method::ObproxSg, Method::ObproxSgPlus];
+const CAN_DIVERGE: [MethodKind; 4] =
+    [MethodKind::ProxSg, MethodKind::ProxSvrg, MethodKind::ObproxSg, MethodKind::ObproxSgPlus];
 
 /// ½(x − 2)² + λ|x| with two columns, the second empty.
 fn problem() -> Problem {
@@ -20,7 +21,7 @@ fn problem() -> Problem {
 }
 
 /// Steps far too long: the distance to the optimum grows a millionfold in each, until its square overflows.
-fn growing(method: Method, epochs: u64) -> Settings {
+fn growing(method: MethodKind, epochs: u64) -> Settings {
     Settings {
         epochs,
         batch: Batch::All,
@@ -31,7 +32,7 @@ fn growing(method: Method, epochs: u64) -> Settings {
 }
 
 /// As from a first step that overflows at once.
-fn leaping(method: Method) -> Settings {
+fn leaping(method: MethodKind) -> Settings {
     Settings { step: StepSize::Value(1e300), ..growing(method, 5) }
 }
 
@@ -41,7 +42,7 @@ fn start() -> Point {
 
 #[test]
 fn the_last_good_weights_are_kept() {
-    for method in [Method::ProxSg, Method::ProxSvrg] {
+    for method in [MethodKind::ProxSg, MethodKind::ProxSvrg] {
         let problem = problem();
         let fit = run(&problem, &growing(method, 200));
         assert_eq!(fit.status, Status::Diverged, "{method:?}");
@@ -74,10 +75,10 @@ fn a_run_that_fails_at_once_is_back_where_it_began() {
 fn a_resumed_run_falls_back_on_its_checkpoint() {
     let problem = problem();
     let directory = tempfile::tempdir().unwrap();
-    let whole = run(&problem, &growing(Method::ProxSg, 200));
+    let whole = run(&problem, &growing(MethodKind::ProxSg, 200));
     let good = whole.trace.len() as u64;
     let leg = |epochs, resume| {
-        Run::new(&problem, growing(Method::ProxSg, epochs)).checkpoint(directory.path(), resume).fit().unwrap()
+        Run::new(&problem, growing(MethodKind::ProxSg, epochs)).checkpoint(directory.path(), resume).fit().unwrap()
     };
     leg(good, false);
     let resumed = leg(200, true);

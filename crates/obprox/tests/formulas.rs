@@ -10,7 +10,7 @@ use obprox::loss::LossKind;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize, auto};
 use obprox::switch::{Phase, Switch, Unit};
-use obprox::{Lambda, Method, Point, Problem, Run, Settings, Terms};
+use obprox::{Lambda, Method, MethodKind, Point, Problem, Run, Settings, Terms};
 
 /// ½(x − 2)² + ½·½·2 + λ|x|: one column of ones with targets 1 and 3, so that ∇f = x − 2.
 fn one_column(terms: Terms) -> Problem {
@@ -33,7 +33,7 @@ fn separable(goals: [f64; 4], feature_weights: Vec<f64>) -> Problem {
 }
 
 /// Steps of size ½ on the whole set.
-fn whole(method: Method, steps: u64) -> Settings {
+fn whole(method: impl Into<Method>, steps: u64) -> Settings {
     Settings {
         epochs: steps,
         batch: Batch::All,
@@ -51,7 +51,7 @@ fn prox_sg_shrinks_the_gradient_step() {
     let problem = one_column(Terms::default());
     // S(0 + ½·2, ¼) = ¾; S(¾ + ½·1¼, ¼) = 1⅛; S(1⅛ + ½·⅞, ¼) = 1 5/16.
     for (steps, expected) in [(1, 0.75), (2, 1.125), (3, 1.3125)] {
-        for method in [Method::ProxSg, Method::ProxSvrg, Method::ObproxSg, Method::ObproxSgPlus] {
+        for method in [MethodKind::ProxSg, MethodKind::ProxSvrg, MethodKind::ObproxSg, MethodKind::ObproxSgPlus] {
             assert_eq!(run(&problem, &whole(method, steps)).point.weights, [expected], "{method:?}");
         }
     }
@@ -62,7 +62,7 @@ fn the_elastic_net_divides_after_the_shrink() {
     let problem = one_column(Terms { l2: 2.0, ..Terms::default() });
     // ¾/(1 + ½·2) = ⅜; S(⅜ + ½·1⅝, ¼)/2 = 15/32.
     for (steps, expected) in [(1, 0.375), (2, 0.46875)] {
-        for method in [Method::ProxSg, Method::ProxSvrg, Method::ObproxSg] {
+        for method in [MethodKind::ProxSg, MethodKind::ProxSvrg, MethodKind::ObproxSg] {
             assert_eq!(run(&problem, &whole(method, steps)).point.weights, [expected], "{method:?}");
         }
     }
@@ -73,7 +73,7 @@ fn averaged_svrg_returns_the_mean_of_the_epoch() {
     let problem = one_column(Terms::default());
     // Two batches of one row each. With constant curvature the reduced gradient of either row is x − 2 itself: the
     // iterates of the first epoch are ¾ and 1⅛, of the second, from their mean 15/16, 1 7/32 and 1 23/64.
-    let settings = Settings { average: true, batch: Batch::Rows(1), ..whole(Method::ProxSvrg, 1) };
+    let settings = Settings { batch: Batch::Rows(1), ..whole(Method::ProxSvrg { average: true }, 1) };
     assert_eq!(run(&problem, &settings).point.weights, [(0.75 + 1.125) / 2.0]);
     let second = run(&problem, &Settings { epochs: 2, ..settings }).point.weights;
     assert_eq!(second, [(1.21875 + 1.359375) / 2.0]);
@@ -88,7 +88,7 @@ fn rda_is_its_closed_form() {
         sum += x - 2.0;
         let mean: f64 = sum / f64::from(t);
         x = -(f64::from(t).sqrt() / gamma) * mean.signum() * (mean.abs() - lambda).max(0.0);
-        let found = run(&problem, &Settings { gamma, ..whole(Method::Rda, t.into()) }).point.weights[0];
+        let found = run(&problem, &whole(Method::Rda { gamma }, t.into())).point.weights[0];
         assert!(close(x, found, 1e-14), "{found} for {x} after {t}");
     }
 }
@@ -99,7 +99,7 @@ fn the_intercept_follows_rda_without_the_shrink() {
     let data = Dataset::new(Matrix::from_rows(1, &[vec![], vec![]]), vec![1.0, 3.0]);
     let terms = Terms { lambda: Lambda::Value(10.0), ..Terms::default() };
     let problem = Problem::new(data, LossKind::Squared.build(1), &terms).unwrap();
-    let settings = Settings { gamma: 2.0, ..whole(Method::Rda, 1) };
+    let settings = whole(Method::Rda { gamma: 2.0 }, 1);
     assert_eq!(run(&problem, &settings).point.intercept, [1.0]);
     // ḡ = (−2 − 1)/2, so b = √2/2·1½.
     let second = run(&problem, &Settings { epochs: 2, ..settings }).point.intercept[0];
@@ -110,7 +110,7 @@ fn the_intercept_follows_rda_without_the_shrink() {
 fn the_orthant_step_keeps_its_face() {
     let problem = separable([2.0, 5.0, -4.0, 3.0], vec![1.0, 1.0, 1.0, 0.0]);
     let start = Point { weights: vec![1.0, 0.0, 1.0, 0.0], intercept: vec![0.0] };
-    let settings = Settings { switch: Some(ORTHANT_ONLY), ..whole(Method::ObproxSg, 1) };
+    let settings = whole(Method::ObproxSg { switch: ORTHANT_ONLY }, 1);
     let after = |steps| {
         let settings = Settings { epochs: steps, ..settings.clone() };
         Run::new(&problem, settings).start(&start).fit().unwrap().point.weights
@@ -125,7 +125,7 @@ fn the_orthant_step_keeps_its_face() {
 fn the_orthant_step_mirrors_negative_weights() {
     let start = Point { weights: vec![1.0, -1.0, -1.0, 1.0], intercept: vec![0.0] };
     let problem = separable([2.0, -2.0, 9.0, -9.0], vec![1.0; 4]);
-    let settings = Settings { switch: Some(ORTHANT_ONLY), ..whole(Method::ObproxSg, 1) };
+    let settings = whole(Method::ObproxSg { switch: ORTHANT_ONLY }, 1);
     let weights = Run::new(&problem, settings).start(&start).fit().unwrap().point.weights;
     assert_eq!(weights, [1.375, -1.375, 0.0, 0.0]);
 }
@@ -134,7 +134,7 @@ fn the_orthant_step_mirrors_negative_weights() {
 fn the_orthant_step_never_freezes_the_intercept() {
     let data = Dataset::new(Matrix::from_rows(1, &[vec![], vec![(0, 0.0)]]), vec![1.0, 3.0]);
     let problem = Problem::new(data, LossKind::Squared.build(1), &Terms::default()).unwrap();
-    let settings = Settings { switch: Some(ORTHANT_ONLY), ..whole(Method::ObproxSg, 2) };
+    let settings = whole(Method::ObproxSg { switch: ORTHANT_ONLY }, 2);
     let point = run(&problem, &settings).point;
     assert_eq!((point.intercept, point.weights), (vec![1.5], vec![0.0]));
 }
@@ -143,15 +143,14 @@ fn the_orthant_step_never_freezes_the_intercept() {
 fn after_the_switch_the_support_only_shrinks() {
     let (problem, _) = Recipe { rows: 60, cols: 80, lambda: 0.05, seed: 3, ..Recipe::default() }.build();
     let (prox, last) = (4, 20);
-    let switch = Some(Switch::Fixed { prox, orthant: None, unit: Unit::Epochs });
+    let switch = Switch::Fixed { prox, orthant: None, unit: Unit::Epochs };
     // Runs of one seed share their beginnings, so runs of growing length are one run, seen epoch by epoch.
     let signs_after = |epochs| -> Vec<f64> {
         let settings = Settings {
             epochs,
             batch: Batch::Rows(4),
-            switch,
             tolerance: 0.0,
-            ..Settings::with_method(Method::ObproxSgPlus)
+            ..Settings::with_method(Method::ObproxSgPlus { switch })
         };
         let weights = run(&problem, &settings).point.weights;
         weights.iter().map(|x| if *x == 0.0 { 0.0 } else { x.signum() }).collect()
@@ -169,7 +168,7 @@ fn after_the_switch_the_support_only_shrinks() {
 fn records_tell_phase_step_size_and_iterations() {
     let (problem, _) = Recipe::default().build();
     let settings =
-        Settings { epochs: 12, batch: Batch::Rows(7), tolerance: 0.0, ..Settings::with_method(Method::ObproxSg) };
+        Settings { epochs: 12, batch: Batch::Rows(7), tolerance: 0.0, ..Settings::with_method(MethodKind::ObproxSg) };
     for record in run(&problem, &settings).trace {
         let epoch = record.epoch - 1;
         assert_eq!(record.phase, if epoch % 10 < 5 { Phase::Prox } else { Phase::Orthant });

@@ -7,12 +7,14 @@ use common::{close, run};
 use obprox::data::{Dataset, Matrix, Synth, Task as Planted};
 use obprox::loss::LossKind;
 use obprox::sampler::Batch;
-use obprox::{ClassWeights, Error, Fit, Lambda, Method, Model, Problem, Settings, Terms};
+use obprox::{ClassWeights, Error, Fit, Lambda, MethodKind, Model, Problem, Settings, Terms};
 
 fn fit(recipe: &Recipe) -> (Problem, Fit) {
     let problem = recipe.build().0;
-    let fit =
-        run(&problem, &Settings { epochs: 8, batch: Batch::Rows(5), ..Settings::with_method(Method::ObproxSgPlus) });
+    let fit = run(
+        &problem,
+        &Settings { epochs: 8, batch: Batch::Rows(5), ..Settings::with_method(MethodKind::ObproxSgPlus) },
+    );
     assert!(fit.model.nnz() > 0);
     (problem, fit)
 }
@@ -293,7 +295,8 @@ fn a_standardised_fit_predicts_the_same_in_original_units() {
             let data = Dataset::new(original.matrix().clone(), labels);
             let terms = Terms { lambda: Lambda::OfMax(0.1), standardize: true, intercept, ..Terms::default() };
             let problem = Problem::new(data, loss.build(3), &terms).unwrap();
-            let fit = run(&problem, &Settings { batch: Batch::Rows(5), ..Settings::with_method(Method::ObproxSgPlus) });
+            let fit =
+                run(&problem, &Settings { batch: Batch::Rows(5), ..Settings::with_method(MethodKind::ObproxSgPlus) });
             assert!(fit.model.nnz() > 0);
             let here = fit.model.margins(original.matrix());
             for (there, here) in margins(&problem, &fit).into_iter().zip(here) {

@@ -9,7 +9,7 @@ use obprox::loss::LossKind;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Phase, Switch, Unit};
-use obprox::{Fit, Lambda, Method, Point, Problem, Run, Settings, Status, Terms};
+use obprox::{Fit, Lambda, Method, MethodKind, Point, Problem, Run, Settings, Status, Terms};
 
 /// Well-filled rows, so that 100 features are not needed to tell a method that converges from one that does not.
 fn recipe(loss: LossKind) -> Recipe {
@@ -22,7 +22,7 @@ fn smooth() -> impl Iterator<Item = LossKind> {
 }
 
 /// Automatic steps of constant size, up to a relative gap of 1e-6.
-fn patient(method: Method, batch: Batch, epochs: u64) -> Settings {
+fn patient(method: impl Into<Method>, batch: Batch, epochs: u64) -> Settings {
     let (step, schedule) = (StepSize::Auto, Schedule::Constant);
     // On problems this small a certificate costs more than an epoch.
     let eval_every = if epochs > 1000 { 20 } else { 1 };
@@ -42,7 +42,7 @@ fn prox_svrg_reaches_the_optimum_on_small_batches() {
         for (l2, rows) in [(0.0, 1), (0.0, 8), (0.1, 3)] {
             let (problem, plain) = Recipe { l2, ..recipe(loss) }.build();
             let best = plain.objective(&plain.solve());
-            let fit = run(&problem, &patient(Method::ProxSvrg, Batch::Rows(rows), 3000));
+            let fit = run(&problem, &patient(MethodKind::ProxSvrg, Batch::Rows(rows), 3000));
             assert_solved(&fit, best, &format!("{loss:?}, λ₂ {l2}, {rows} rows: {} epochs", fit.epochs));
         }
     }
@@ -54,16 +54,16 @@ fn full_batches_reach_the_optimum() {
         for l2 in [0.0, 0.1] {
             let (problem, plain) = Recipe { l2, ..recipe(loss) }.build();
             let best = plain.objective(&plain.solve());
-            let one_each = Some(Switch::Fixed { prox: 1, orthant: Some(1), unit: Unit::Iterations });
-            for (method, switch) in [
-                (Method::ProxSg, None),
-                (Method::ProxSvrg, None),
-                (Method::ObproxSg, None),
-                (Method::ObproxSg, one_each),
-                (Method::ObproxSg, Some(Switch::Adaptive)),
+            let one_each = Switch::Fixed { prox: 1, orthant: Some(1), unit: Unit::Iterations };
+            for method in [
+                Method::ProxSg,
+                Method::ProxSvrg { average: false },
+                Method::ObproxSg { switch: Switch::PAPER },
+                Method::ObproxSg { switch: one_each },
+                Method::ObproxSg { switch: Switch::Adaptive },
             ] {
-                let fit = run(&problem, &Settings { switch, ..patient(method, Batch::All, 20_000) });
-                assert_solved(&fit, best, &format!("{method:?} {switch:?} {loss:?}, λ₂ {l2}: {} epochs", fit.epochs));
+                let fit = run(&problem, &patient(method.clone(), Batch::All, 20_000));
+                assert_solved(&fit, best, &format!("{method:?} {loss:?}, λ₂ {l2}: {} epochs", fit.epochs));
             }
         }
     }
@@ -74,7 +74,7 @@ fn full_batches_reach_the_optimum() {
 fn poisson_is_solved_with_a_step_of_its_own() {
     let (problem, plain) = recipe(LossKind::Poisson).build();
     let best = plain.objective(&plain.solve());
-    for (method, batch) in [(Method::ProxSvrg, Batch::Rows(4)), (Method::ObproxSg, Batch::All)] {
+    for (method, batch) in [(MethodKind::ProxSvrg, Batch::Rows(4)), (MethodKind::ObproxSg, Batch::All)] {
         let settings = Settings { step: StepSize::Value(0.15), ..patient(method, batch, 20_000) };
         assert_solved(&run(&problem, &settings), best, &format!("{method:?}"));
     }
@@ -86,8 +86,8 @@ fn obprox_sg_plus_finishes_on_the_face() {
     for loss in smooth() {
         let (problem, plain) = recipe(loss).build();
         let best = plain.objective(&plain.solve());
-        let switch = Some(Switch::Fixed { prox: 2000, orthant: None, unit: Unit::Epochs });
-        let settings = Settings { switch, tolerance: 1e-9, ..patient(Method::ObproxSgPlus, Batch::All, 20_000) };
+        let switch = Switch::Fixed { prox: 2000, orthant: None, unit: Unit::Epochs };
+        let settings = Settings { tolerance: 1e-9, ..patient(Method::ObproxSgPlus { switch }, Batch::All, 20_000) };
         assert_solved(&run(&problem, &settings), best, &format!("{loss:?}"));
     }
 }
@@ -98,7 +98,7 @@ fn rda_comes_nearer_with_every_tenfold() {
     let (problem, plain) = recipe(LossKind::Logistic).build();
     let best = plain.objective(&plain.solve());
     let distance = |epochs| {
-        let settings = Settings { gamma: 1.0, ..patient(Method::Rda, Batch::Rows(4), epochs) };
+        let settings = patient(Method::Rda { gamma: 1.0 }, Batch::Rows(4), epochs);
         run(&problem, &settings).certificate.objective - best
     };
     let distances = [10, 100, 1000].map(distance);
@@ -112,20 +112,21 @@ fn an_optimum_is_a_place_to_stay() {
     for loss in smooth() {
         let (problem, plain) = Recipe { l2: 0.01, feature_weights: true, ..recipe(loss) }.build();
         let optimum = plain.point(&plain.solve());
-        let orthant = Some(Switch::Fixed { prox: 0, orthant: None, unit: Unit::Epochs });
-        for (method, switch, batch) in [
-            (Method::ProxSg, None, Batch::All),
-            (Method::ObproxSg, orthant, Batch::All),
+        let orthant = Switch::Fixed { prox: 0, orthant: None, unit: Unit::Epochs };
+        for (method, batch) in [
+            (Method::ProxSg, Batch::All),
+            (Method::ObproxSg { switch: orthant }, Batch::All),
             // At the optimum the reduced gradients of all batches are the full one.
-            (Method::ProxSvrg, None, Batch::Rows(3)),
+            (Method::ProxSvrg { average: false }, Batch::Rows(3)),
         ] {
-            let settings = Settings { switch, tolerance: 0.0, ..patient(method, batch, 20) };
+            let settings = Settings { tolerance: 0.0, ..patient(method.clone(), batch, 20) };
             let fit = Run::new(&problem, settings).start(&optimum).fit().unwrap();
             for (&now, &then) in fit.point.weights.iter().zip(&optimum.weights) {
                 assert!(close(then, now, 1e-9) && (now == 0.0) == (then == 0.0), "{method:?} {loss:?}: {then} → {now}");
             }
         }
-        let early = Run::new(&problem, patient(Method::ProxSvrg, Batch::Rows(3), 20)).start(&optimum).fit().unwrap();
+        let early =
+            Run::new(&problem, patient(MethodKind::ProxSvrg, Batch::Rows(3), 20)).start(&optimum).fit().unwrap();
         assert_eq!((early.status, early.epochs), (Status::Converged, 1), "{loss:?}");
     }
 }
@@ -134,7 +135,7 @@ fn an_optimum_is_a_place_to_stay() {
 fn rda_starts_at_zero_whatever_it_is_given() {
     let (problem, plain) = recipe(LossKind::Logistic).build();
     let optimum = plain.point(&plain.solve());
-    let settings = patient(Method::Rda, Batch::Rows(4), 3);
+    let settings = patient(MethodKind::Rda, Batch::Rows(4), 3);
     let given = Run::new(&problem, settings.clone()).start(&optimum).fit().unwrap();
     assert_eq!(given.point, run(&problem, &settings).point);
 }
@@ -148,11 +149,14 @@ fn phases(fit: &Fit) -> Vec<Phase> {
 #[test]
 fn the_objective_switch_waits_for_the_objective() {
     let (problem, _) = recipe(LossKind::Logistic).build();
-    let settings = Settings { tolerance: 0.0, ..patient(Method::ObproxSgPlus, Batch::Rows(5), 30) };
+    let settings = Settings { tolerance: 0.0, ..patient(MethodKind::ObproxSgPlus, Batch::Rows(5), 30) };
     let plain_run = run(&problem, &Settings { method: Method::ProxSg, ..settings.clone() });
     let objective = |epoch: usize| plain_run.trace[epoch].certificate.as_ref().unwrap().objective;
     let target = 0.5 * (objective(0) + objective(12));
-    let fit = run(&problem, &Settings { switch: Some(Switch::Objective(target)), eval_every: 10, ..settings });
+    let fit = run(
+        &problem,
+        &Settings { method: Method::ObproxSgPlus { switch: Switch::Objective(target) }, eval_every: 10, ..settings },
+    );
     // Until the first epoch that ends at or below the target the run is Prox-SG's own; then Orthant for good.
     let reached = (0..30).find(|&epoch| objective(epoch) <= target).unwrap();
     let expected: Vec<Phase> =
@@ -169,8 +173,8 @@ fn the_score_switch_waits_for_the_validation_data() {
     let labels = plain.targets.iter().map(|target| if *target > 0.0 { 5.0 } else { 2.0 }).collect();
     let data = Dataset::new(Matrix::from_rows(20, &rows), labels);
     let settings =
-        Settings { tolerance: 0.0, step: StepSize::Value(0.05), ..patient(Method::ObproxSg, Batch::Rows(5), 25) };
-    let with = |switch| Settings { switch: Some(switch), ..settings.clone() };
+        Settings { tolerance: 0.0, step: StepSize::Value(0.05), ..patient(MethodKind::ObproxSg, Batch::Rows(5), 25) };
+    let with = |switch| Settings { method: Method::ObproxSg { switch }, ..settings.clone() };
     let fit = Run::new(&problem, with(Switch::Score(0.8))).validate(&data).fit().unwrap();
     let scores: Vec<f64> = fit.trace.iter().map(|record| record.score.unwrap()).collect();
     let reached = scores.iter().position(|&score| score >= 0.8).unwrap();
@@ -185,8 +189,8 @@ fn the_score_switch_waits_for_the_validation_data() {
 #[test]
 fn the_adaptive_switch_compares_the_violations() {
     let (problem, _) = Recipe { lambda: 0.3, ..recipe(LossKind::Logistic) }.build();
-    let settings = Settings { tolerance: 0.0, ..patient(Method::ObproxSg, Batch::Rows(5), 40) };
-    let fit = run(&problem, &Settings { switch: Some(Switch::Adaptive), eval_every: 7, ..settings });
+    let settings = patient(Method::ObproxSg { switch: Switch::Adaptive }, Batch::Rows(5), 40);
+    let fit = run(&problem, &Settings { tolerance: 0.0, eval_every: 7, ..settings });
     assert_eq!(fit.trace[0].phase, Phase::Prox);
     for pair in fit.trace.windows(2) {
         let measured = pair[0].certificate.as_ref().expect("measured each epoch, whatever eval_every says");
@@ -199,7 +203,7 @@ fn the_adaptive_switch_compares_the_violations() {
 #[test]
 fn figures_are_computed_when_they_are_due() {
     let (problem, _) = recipe(LossKind::Logistic).build();
-    let settings = Settings { tolerance: 0.0, eval_every: 4, ..patient(Method::ProxSg, Batch::Rows(5), 10) };
+    let settings = Settings { tolerance: 0.0, eval_every: 4, ..patient(MethodKind::ProxSg, Batch::Rows(5), 10) };
     let fit = run(&problem, &settings);
     let due: Vec<u64> =
         fit.trace.iter().filter(|record| record.certificate.is_some()).map(|record| record.epoch).collect();
@@ -214,10 +218,11 @@ fn problems_without_features_still_have_an_intercept() {
     let data = Dataset::new(Matrix::from_rows(0, &[vec![], vec![], vec![], vec![]]), vec![1.0, 1.0, 1.0, 0.0]);
     let terms = Terms { lambda: Lambda::Value(0.1), ..Terms::default() };
     let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
-    for method in Method::PAPER {
-        let fit = run(&problem, &Settings { gamma: 0.5, ..patient(method, Batch::All, 3000) });
+    for method in MethodKind::PAPER {
+        let method = if method == MethodKind::Rda { Method::Rda { gamma: 0.5 } } else { method.into() };
+        let fit = run(&problem, &patient(method.clone(), Batch::All, 3000));
         assert!((fit.point.intercept[0] - 3f64.ln()).abs() < 0.03, "{method:?}: {:?}", fit.point);
-        assert!(method == Method::Rda || fit.status == Status::Converged, "{method:?}");
+        assert!(method.name() == "rda" || fit.status == Status::Converged, "{method:?}");
     }
     assert_eq!(problem.lambda_max(), 0.0);
 }
@@ -225,6 +230,6 @@ fn problems_without_features_still_have_an_intercept() {
 #[test]
 fn no_epochs_give_the_starting_point() {
     let (problem, _) = recipe(LossKind::Logistic).build();
-    let fit = run(&problem, &Settings { epochs: 0, ..Settings::with_method(Method::ObproxSgPlus) });
+    let fit = run(&problem, &Settings { epochs: 0, ..Settings::with_method(MethodKind::ObproxSgPlus) });
     assert_eq!((fit.status, fit.point), (Status::MaxEpochs, Point::zero(&problem)));
 }

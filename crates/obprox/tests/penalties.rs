@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{StopAt, bits};
 use obprox::data::{Dataset, Matrix};
-use obprox::loss::LossKind;
+use obprox::loss::{LossKind, MultiSquared};
 use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
@@ -181,21 +181,23 @@ fn auto_comes_to_the_optimum_of_every_loss_and_penalty_and_proves_it() {
 /// The five methods, and Prox-SVRG with its mean.
 fn methods() -> Vec<Settings> {
     let settings = |method: Method| Settings {
+        method,
         epochs: 6,
         batch: Batch::Rows(7),
         step: StepSize::Value(0.3),
         tolerance: 0.0,
-        ..Settings::with_method(method)
+        ..Settings::default()
     };
-    let switch = |prox: u64, orthant: Option<u64>| Some(Switch::Fixed { prox, orthant, unit: Unit::Epochs });
-    vec![
-        settings(Method::ProxSg),
-        Settings { switch: switch(2, Some(1)), ..settings(Method::ObproxSg) },
-        Settings { switch: switch(3, None), ..settings(Method::ObproxSgPlus) },
-        Settings { gamma: 5.0, ..settings(Method::Rda) },
-        settings(Method::ProxSvrg),
-        Settings { average: true, ..settings(Method::ProxSvrg) },
-    ]
+    let switch = |prox: u64, orthant: Option<u64>| Switch::Fixed { prox, orthant, unit: Unit::Epochs };
+    let methods = [
+        Method::ProxSg,
+        Method::ObproxSg { switch: switch(2, Some(1)) },
+        Method::ObproxSgPlus { switch: switch(3, None) },
+        Method::Rda { gamma: 5.0 },
+        Method::ProxSvrg { average: false },
+        Method::ProxSvrg { average: true },
+    ];
+    methods.map(settings).to_vec()
 }
 
 #[test]
@@ -248,7 +250,8 @@ fn groups_leave_together_and_come_to_the_optimum() {
             let what = format!("{loss:?}, {}, {plain:?}", settings.method.name());
             let off = fit.certificate.objective - best;
             // Dual averaging is slow; what OBProx-SG+ has put to zero stays there.
-            let slow = if matches!(settings.method, Method::Rda | Method::ObproxSgPlus) { 0.5 } else { 1e-3 };
+            let slow =
+                if matches!(settings.method, Method::Rda { .. } | Method::ObproxSgPlus { .. }) { 0.5 } else { 1e-3 };
             assert!((-1e-9..slow * best.abs().max(1.0)).contains(&off), "{what}: F is off by {off}");
             if let Plain::Groups(of, _, 0.0) = &plain {
                 for features in Plain::groups(of) {
@@ -306,4 +309,33 @@ fn what_does_not_fit_is_refused() {
     assert!(Groups::new(vec![0, 2]).is_err() && Groups::new(vec![0]).unwrap().with_l1_share(1.5).is_err());
     assert!(Bounds::new(vec![0.1], vec![1.0]).is_err() && Bounds::new(vec![f64::NAN], vec![1.0]).is_err());
     assert!(Groups::new(vec![0]).unwrap().with_weights(vec![-1.0]).is_err());
+}
+
+#[test]
+fn several_targets_are_learnt_one_by_one_or_together() {
+    let case = case(LossKind::Squared, 1, 50, 7);
+    let data = |targets: Vec<f64>| Dataset::new(Matrix::from_dense(50, 7, &case.rows.concat()), targets);
+    let other: Vec<f64> = case.rows.iter().map(|row| 2.0 - row[3] + 0.5 * row[0]).collect();
+    let both: Vec<f64> = case.labels.iter().zip(&other).flat_map(|(a, b)| [*a, *b]).collect();
+    let loss = MultiSquared::new(both, 2).unwrap();
+    let terms = |penalty| Terms { lambda: Lambda::Value(0.03), penalty, ..Terms::default() };
+    let stated = |penalty| Problem::new(data(loss.rows()), Arc::new(loss.clone()), &terms(penalty)).unwrap();
+    let settings = Settings { tolerance: 1e-10, ..Settings::default() };
+    let solved = |problem: &Problem| Run::new(problem, settings.clone()).fit().unwrap();
+    // Without groups they have nothing to do with one another.
+    let fit = solved(&stated(None));
+    assert_eq!(fit.status, Status::Converged);
+    for (k, targets) in [case.labels.clone(), other].into_iter().enumerate() {
+        let alone = solved(&Problem::new(data(targets), LossKind::Squared.build(1), &terms(None)).unwrap());
+        let weights = fit.point.weights.iter().skip(k).step_by(2);
+        assert!(weights.zip(&alone.point.weights).all(|(a, b)| (a - b).abs() < 1e-6));
+        assert!((fit.point.intercept[k] - alone.point.intercept[0]).abs() < 1e-6);
+    }
+    // With them a feature is there for both or for neither.
+    let together = solved(&stated(Some(Arc::new(Groups::each().with_weights(vec![1.0; 7]).unwrap()))));
+    assert_eq!(together.status, Status::Converged, "{:?}", together.certificate);
+    let zeros = |pair: &[f64]| pair.iter().filter(|x| **x == 0.0).count();
+    let counts: Vec<usize> = together.point.weights.chunks_exact(2).map(zeros).collect();
+    assert!(counts.iter().all(|count| *count != 1) && counts.contains(&2) && counts.contains(&0), "{counts:?}");
+    assert!(MultiSquared::new(vec![1.0; 5], 2).is_err() && MultiSquared::new(vec![f64::NAN; 4], 2).is_err());
 }

@@ -10,7 +10,7 @@ use obprox::data::{ReadOptions, read};
 use obprox::loss::LossKind;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
-use obprox::{Method, Problem, Settings, Terms};
+use obprox::{MethodKind, Problem, Settings, Terms};
 
 /// What is known of a file at λ = 1/N with intercept (FACTS §4, §7).
 struct Known {
@@ -84,14 +84,15 @@ fn shapes_and_lambda_max() {
 #[test]
 fn the_papers_recipe_gives_the_papers_kind_of_result() {
     each(|known, problem| {
-        let fit = run(problem, &Settings { eval_every: 30, ..Settings::with_method(Method::ObproxSgPlus) });
+        let fit = run(problem, &Settings { eval_every: 30, ..Settings::with_method(MethodKind::ObproxSgPlus) });
         let (objective, density) = known.recipe;
         let found = &fit.certificate;
         assert!((found.objective / objective - 1.0).abs() < 0.02, "{}: F {}", known.file, found.objective);
         assert!((found.density / density - 1.0).abs() < 0.15, "{}: density {}", known.file, found.density);
         assert!(found.objective > known.optimum && found.gap.unwrap() >= found.objective - known.optimum - 1e-6);
         // The point of the method: the same F as Prox-SG, with fewer weights.
-        let prox_sg = run(problem, &Settings { eval_every: 30, ..Settings::with_method(Method::ProxSg) }).certificate;
+        let prox_sg =
+            run(problem, &Settings { eval_every: 30, ..Settings::with_method(MethodKind::ProxSg) }).certificate;
         assert!(found.density < 0.97 * prox_sg.density, "{}: {} of {}", known.file, found.density, prox_sg.density);
         assert!(found.objective < 1.005 * prox_sg.objective, "{}", known.file);
     });
@@ -107,7 +108,7 @@ fn prox_svrg_approaches_the_optimum_from_above() {
             step: StepSize::Auto,
             schedule: Schedule::Constant,
             eval_every: 5,
-            ..Settings::with_method(Method::ProxSvrg)
+            ..Settings::with_method(MethodKind::ProxSvrg)
         };
         let fit = run(problem, &settings);
         // F* is known to six digits: half a unit of the last one is its error.

@@ -10,17 +10,13 @@ use obprox::loss::LossKind;
 use obprox::sampler::{Batch, Sampler};
 use obprox::schedule::{Schedule, StepSize, auto};
 use obprox::switch::{Switch, Unit};
-use obprox::{Method, Point, Problem, Settings};
+use obprox::{Method, MethodKind, Point, Problem, Settings};
 use proptest::prelude::*;
 
 /// The point after a run, by the formulas; also how many of its epochs ended in Orthant steps.
 fn twin(plain: &Plain, settings: &Settings, first_step: f64) -> (Point, usize) {
     let mut sampler = Sampler::new(plain.rows.len(), settings.batch, settings.seed).unwrap();
-    let switch = match (settings.method, settings.switch) {
-        (Method::ObproxSg, None) => Some(Switch::Fixed { prox: 5, orthant: Some(5), unit: Unit::Epochs }),
-        (Method::ObproxSgPlus, None) => Some(Switch::Fixed { prox: 15, orthant: None, unit: Unit::Epochs }),
-        (_, given) => given,
-    };
+    let switch = settings.method.switch();
     let mut x = vec![0.0; plain.size()];
     let mut gradients = vec![0.0; plain.size()];
     let (mut k, mut says_orthant, mut orthant_epochs) = (0u64, false, 0);
@@ -33,7 +29,7 @@ fn twin(plain: &Plain, settings: &Settings, first_step: f64) -> (Point, usize) {
             let batch = sampler.batch(number);
             let gradient = plain.batch_gradient(&x, batch);
             // Prox-SVRG holds its step size within an epoch.
-            let step_of = if settings.method == Method::ProxSvrg { epoch_begins } else { k };
+            let step_of = if matches!(settings.method, Method::ProxSvrg { .. }) { epoch_begins } else { k };
             let step = match settings.schedule {
                 Schedule::Constant => first_step,
                 Schedule::Decay(factor) => (0..epoch).fold(first_step, |step, _| step * factor),
@@ -49,11 +45,11 @@ fn twin(plain: &Plain, settings: &Settings, first_step: f64) -> (Point, usize) {
                 Some(_) => says_orthant,
             };
             x = match settings.method {
-                Method::Rda => {
+                Method::Rda { gamma } => {
                     gradients.iter_mut().zip(&gradient).for_each(|(sum, g)| *sum += g);
-                    dual_average(plain, &gradients, k + 1, settings.gamma)
+                    dual_average(plain, &gradients, k + 1, gamma)
                 }
-                Method::ProxSvrg => {
+                Method::ProxSvrg { .. } => {
                     let at_anchor = plain.batch_gradient(&anchor, batch);
                     let reduced: Vec<f64> =
                         (0..plain.size()).map(|at| gradient[at] - at_anchor[at] + full_gradient[at]).collect();
@@ -65,7 +61,7 @@ fn twin(plain: &Plain, settings: &Settings, first_step: f64) -> (Point, usize) {
             sum.iter_mut().zip(&x).for_each(|(sum, x)| *sum += x);
             k += 1;
         }
-        if settings.method == Method::ProxSvrg && settings.average {
+        if settings.method == (Method::ProxSvrg { average: true }) {
             x = sum.iter().map(|sum| sum / sampler.batches() as f64).collect();
         }
         orthant_epochs += usize::from(orthant);
@@ -122,10 +118,14 @@ fn violations(plain: &Plain, x: &[f64]) -> (f64, f64) {
 fn agree(recipe: &Recipe, settings: &Settings, pace: Option<f64>) -> Result<usize, TestCaseError> {
     let (problem, plain) = recipe.build();
     let step = first_step(&problem, &plain, settings, pace);
+    // In units of the largest curvature, so that dual averaging does not run away and amplify rounding errors.
+    let method = match settings.method.clone() {
+        Method::Rda { gamma } => Method::Rda { gamma: gamma / plain.safe_step() },
+        other => other,
+    };
     let settings = Settings {
         step: if pace.is_some() { StepSize::Value(step) } else { StepSize::Auto },
-        // In units of the largest curvature, so that dual averaging does not run away and amplify rounding errors.
-        gamma: settings.gamma / plain.safe_step(),
+        method,
         tolerance: 0.0,
         ..settings.clone()
     };
@@ -219,7 +219,7 @@ fn switches() -> impl Strategy<Value = Switch> {
     ]
 }
 
-fn settings(method: Method, average: bool) -> impl Strategy<Value = Settings> {
+fn settings(kind: MethodKind, average: bool) -> impl Strategy<Value = Settings> {
     let batches = prop_oneof![
         1 => Just(Batch::Paper),
         4 => (1usize..12).prop_map(Batch::Rows),
@@ -227,18 +227,14 @@ fn settings(method: Method, average: bool) -> impl Strategy<Value = Settings> {
     ];
     (batches, schedules(), prop::option::of(switches()), 0.5..20.0f64, 1u64..7, any::<u64>()).prop_map(
         move |(batch, schedule, switch, gamma, epochs, seed)| {
-            let switch = if matches!(method, Method::ObproxSg | Method::ObproxSgPlus) { switch } else { None };
-            Settings {
-                method,
-                average,
-                batch,
-                schedule,
-                switch,
-                gamma,
-                epochs,
-                seed,
-                ..Settings::with_method(Method::ObproxSgPlus)
-            }
+            let method = match (kind, switch) {
+                (MethodKind::ObproxSg, Some(switch)) => Method::ObproxSg { switch },
+                (MethodKind::ObproxSgPlus, Some(switch)) => Method::ObproxSgPlus { switch },
+                (MethodKind::Rda, _) => Method::Rda { gamma },
+                (MethodKind::ProxSvrg, _) => Method::ProxSvrg { average },
+                (kind, _) => kind.into(),
+            };
+            Settings { method, batch, schedule, epochs, seed, ..Settings::with_method(MethodKind::ObproxSgPlus) }
         },
     )
 }
@@ -251,32 +247,32 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn prox_sg(recipe in recipes(), settings in settings(Method::ProxSg, false), pace in paces()) {
+    fn prox_sg(recipe in recipes(), settings in settings(MethodKind::ProxSg, false), pace in paces()) {
         agree(&recipe, &settings, Some(pace))?;
     }
 
     #[test]
-    fn rda(recipe in recipes(), settings in settings(Method::Rda, false)) {
+    fn rda(recipe in recipes(), settings in settings(MethodKind::Rda, false)) {
         agree(&recipe, &settings, Some(1.0))?;
     }
 
     #[test]
-    fn prox_svrg(recipe in recipes(), settings in settings(Method::ProxSvrg, false), pace in paces()) {
+    fn prox_svrg(recipe in recipes(), settings in settings(MethodKind::ProxSvrg, false), pace in paces()) {
         agree(&recipe, &settings, Some(0.5 * pace))?;
     }
 
     #[test]
-    fn averaged_prox_svrg(recipe in recipes(), settings in settings(Method::ProxSvrg, true), pace in paces()) {
+    fn averaged_prox_svrg(recipe in recipes(), settings in settings(MethodKind::ProxSvrg, true), pace in paces()) {
         agree(&recipe, &settings, Some(0.5 * pace))?;
     }
 
     #[test]
-    fn obprox_sg(recipe in recipes(), settings in settings(Method::ObproxSg, false), pace in paces()) {
+    fn obprox_sg(recipe in recipes(), settings in settings(MethodKind::ObproxSg, false), pace in paces()) {
         agree(&recipe, &settings, Some(pace))?;
     }
 
     #[test]
-    fn obprox_sg_plus(recipe in recipes(), settings in settings(Method::ObproxSgPlus, false), pace in paces()) {
+    fn obprox_sg_plus(recipe in recipes(), settings in settings(MethodKind::ObproxSgPlus, false), pace in paces()) {
         agree(&recipe, &settings, Some(pace))?;
     }
 
@@ -291,13 +287,13 @@ proptest! {
         pace in paces(),
     ) {
         let recipe = Recipe { lambda, ..recipe };
-        let switch = Some(Switch::Fixed { prox, orthant: None, unit: Unit::Epochs });
-        let settings = Settings { epochs, batch: Batch::Rows(rows), switch, ..Settings::with_method(Method::ObproxSgPlus) };
+        let switch = Switch::Fixed { prox, orthant: None, unit: Unit::Epochs };
+        let settings = Settings { epochs, batch: Batch::Rows(rows), ..Settings::with_method(Method::ObproxSgPlus { switch }) };
         agree(&recipe, &settings, Some(pace))?;
     }
 
     #[test]
-    fn with_the_automatic_step(recipe in recipes(), method in prop::sample::select(Method::PAPER.to_vec()), rows in 1usize..30) {
+    fn with_the_automatic_step(recipe in recipes(), method in prop::sample::select(MethodKind::PAPER.to_vec()), rows in 1usize..30) {
         let loss = if recipe.loss == LossKind::Poisson { LossKind::Logistic } else { recipe.loss };
         let settings = Settings { batch: Batch::Rows(rows), epochs: 3, ..Settings::with_method(method) };
         agree(&Recipe { loss, ..recipe }, &settings, None)?;
@@ -307,7 +303,7 @@ proptest! {
 /// The default switches of the paper count to 5 and 15 epochs; random settings rarely get so far.
 #[test]
 fn the_papers_own_switches() {
-    for (method, orthant) in [(Method::ObproxSg, 10), (Method::ObproxSgPlus, 9)] {
+    for (method, orthant) in [(MethodKind::ObproxSg, 10), (MethodKind::ObproxSgPlus, 9)] {
         for (loss, seed) in LOSSES.into_iter().zip(0..) {
             let recipe = Recipe { loss, cols: 40, seed, ..Recipe::default() };
             let settings = Settings { epochs: 24, batch: Batch::Rows(3), seed, ..Settings::with_method(method) };
@@ -322,9 +318,11 @@ fn the_adaptive_switch_takes_both_kinds_of_steps() {
     let mut seen = Vec::new();
     for seed in 0..12 {
         let recipe = Recipe { lambda: 0.2, seed, ..Recipe::default() };
-        let switch = Some(Switch::Adaptive);
-        let settings =
-            Settings { epochs: 20, batch: Batch::Rows(2), switch, ..Settings::with_method(Method::ObproxSg) };
+        let settings = Settings {
+            epochs: 20,
+            batch: Batch::Rows(2),
+            ..Settings::with_method(Method::ObproxSg { switch: Switch::Adaptive })
+        };
         seen.push(agree(&recipe, &settings, Some(0.9)).unwrap());
     }
     assert!(seen.iter().any(|&epochs| (1..19).contains(&epochs)), "{seen:?}");

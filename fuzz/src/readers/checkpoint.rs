@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use obprox::loss::LossKind;
-use obprox::{Fit, Method, Problem, Run, Settings};
+use obprox::{Fit, MethodKind, Problem, Run, Settings};
 
 use super::{problem, timeless, wide_problem};
 use crate::{Reader, Scratch};
@@ -23,13 +23,13 @@ const PROX_SVRG: Layout = Layout { words: 7, elements: &[4, 8, 8, 24, 24] };
 const RDA: Layout = Layout { words: 7, elements: &[4, 8, 8, 8, 8] };
 const AUTO: Layout = Layout { words: 0, elements: &[8, 8, 8, 8, 8, 4, 8, 8, 8, 4, 8, 4] };
 
-fn run(problem: &Problem, method: Method, directory: &Path, resume: bool) -> obprox::Result<Fit> {
+fn run(problem: &Problem, method: MethodKind, directory: &Path, resume: bool) -> obprox::Result<Fit> {
     let settings = Settings { epochs: EPOCHS, tolerance: 0.0, ..Settings::with_method(method) };
     Run::new(problem, settings).checkpoint(directory, resume).fit()
 }
 
 /// A checkpoint of a whole run, and one that was left after its first epoch.
-fn seeds(problem: &Problem, method: Method, layout: &Layout, scratch: &Scratch) -> Vec<Vec<u8>> {
+fn seeds(problem: &Problem, method: MethodKind, layout: &Layout, scratch: &Scratch) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for epochs in [EPOCHS, 1] {
         let settings = Settings { epochs, tolerance: 0.0, ..Settings::with_method(method) };
@@ -48,7 +48,7 @@ fn seeds(problem: &Problem, method: Method, layout: &Layout, scratch: &Scratch) 
 }
 
 /// A checkpoint that does not have the sum of what it holds is refused.
-fn whole(name: &'static str, method: Method, layout: Layout) -> Reader {
+fn whole(name: &'static str, method: MethodKind, layout: Layout) -> Reader {
     let (problem, scratch) = (problem(LossKind::Logistic, 2), Scratch::new("checkpoint.obprox"));
     let seeds = seeds(&problem, method, &layout, &scratch);
     Reader::new(name, seeds, move |bytes| {
@@ -60,7 +60,7 @@ fn whole(name: &'static str, method: Method, layout: Layout) -> Reader {
     })
 }
 
-fn forged(name: &'static str, problem: Problem, method: Method, layout: Layout) -> Reader {
+fn forged(name: &'static str, problem: Problem, method: MethodKind, layout: Layout) -> Reader {
     let scratch = Scratch::new("checkpoint.obprox");
     let seeds = seeds(&problem, method, &layout, &scratch);
     let magic = seeds[0][..MAGIC].to_vec();
@@ -137,37 +137,37 @@ impl Sum<'_> {
 }
 
 pub fn auto() -> Reader {
-    whole("checkpoint-auto", Method::Auto, AUTO)
+    whole("checkpoint-auto", MethodKind::Auto, AUTO)
 }
 
 pub fn obproxsg() -> Reader {
-    whole("checkpoint-obproxsg", Method::ObproxSg, OBPROXSG)
+    whole("checkpoint-obproxsg", MethodKind::ObproxSg, OBPROXSG)
 }
 
 pub fn prox_svrg() -> Reader {
-    whole("checkpoint-prox-svrg", Method::ProxSvrg, PROX_SVRG)
+    whole("checkpoint-prox-svrg", MethodKind::ProxSvrg, PROX_SVRG)
 }
 
 pub fn rda() -> Reader {
-    whole("checkpoint-rda", Method::Rda, RDA)
+    whole("checkpoint-rda", MethodKind::Rda, RDA)
 }
 
 pub fn auto_forged() -> Reader {
-    forged("checkpoint-auto-forged", problem(LossKind::Logistic, 2), Method::Auto, AUTO)
+    forged("checkpoint-auto-forged", problem(LossKind::Logistic, 2), MethodKind::Auto, AUTO)
 }
 
 pub fn auto_wide_forged() -> Reader {
-    forged("checkpoint-auto-wide-forged", wide_problem(), Method::Auto, AUTO)
+    forged("checkpoint-auto-wide-forged", wide_problem(), MethodKind::Auto, AUTO)
 }
 
 pub fn obproxsg_forged() -> Reader {
-    forged("checkpoint-obproxsg-forged", problem(LossKind::Logistic, 2), Method::ObproxSg, OBPROXSG)
+    forged("checkpoint-obproxsg-forged", problem(LossKind::Logistic, 2), MethodKind::ObproxSg, OBPROXSG)
 }
 
 pub fn prox_svrg_forged() -> Reader {
-    forged("checkpoint-prox-svrg-forged", problem(LossKind::Logistic, 2), Method::ProxSvrg, PROX_SVRG)
+    forged("checkpoint-prox-svrg-forged", problem(LossKind::Logistic, 2), MethodKind::ProxSvrg, PROX_SVRG)
 }
 
 pub fn rda_forged() -> Reader {
-    forged("checkpoint-rda-forged", problem(LossKind::Logistic, 2), Method::Rda, RDA)
+    forged("checkpoint-rda-forged", problem(LossKind::Logistic, 2), MethodKind::Rda, RDA)
 }

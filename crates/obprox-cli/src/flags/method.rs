@@ -4,10 +4,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
-use obprox::switch::Switch;
-use obprox::{Method, Settings};
+use obprox::switch::{Switch, Words};
+use obprox::{Method, MethodKind, Settings};
 
-use super::switch::{Rounds, SwitchRule, parse_rounds, parse_switch, switch_words};
+use super::switch::{Rounds, parse_rounds};
 use super::{ProblemFlags, count, not_negative, positive, whole};
 use crate::failure::Failure;
 
@@ -45,8 +45,8 @@ pub struct MethodFlags {
 
     /// When to switch: by --np and --no counted in epochs or iterations, adaptive, or once
     /// objective:VALUE or score:VALUE (on --test) is reached
-    #[arg(long, value_name = "RULE", value_parser = parse_switch)]
-    switch: Option<SwitchRule>,
+    #[arg(long, value_name = "RULE", value_parser = Words::of_problem)]
+    switch: Option<Words>,
 
     /// γ of rda [default: 0.1]
     #[arg(long, value_name = "GAMMA", value_parser = positive, allow_negative_numbers = true)]
@@ -71,16 +71,14 @@ pub struct MethodFlags {
 
 impl MethodFlags {
     /// The settings for a method. Flags that it has no use for are passed over: see [`unused`](Self::unused).
-    pub fn settings(&self, method: Method) -> Result<Settings, Failure> {
+    pub fn settings(&self, method: MethodKind) -> Result<Settings, Failure> {
+        let method = self.method(method)?;
         let defaults = Settings::with_method(method);
         Ok(Settings {
             epochs: self.epochs.unwrap_or(defaults.epochs),
             batch: self.batch.unwrap_or(defaults.batch),
             step: self.step.unwrap_or(defaults.step),
             schedule: self.schedule()?,
-            switch: self.switch(method)?,
-            gamma: self.gamma.unwrap_or(defaults.gamma),
-            average: self.average && method == Method::ProxSvrg,
             tolerance: self.tol,
             seed: self.seed,
             eval_every: self.eval_every,
@@ -88,11 +86,22 @@ impl MethodFlags {
         })
     }
 
+    /// The method with what the flags say of it.
+    fn method(&self, kind: MethodKind) -> Result<Method, Failure> {
+        Ok(match (Method::from(kind), kind.switch()) {
+            (Method::Rda { gamma }, _) => Method::Rda { gamma: self.gamma.unwrap_or(gamma) },
+            (Method::ProxSvrg { .. }, _) => Method::ProxSvrg { average: self.average },
+            (Method::ObproxSg { .. }, Some(paper)) => Method::ObproxSg { switch: self.switch(paper)? },
+            (Method::ObproxSgPlus { .. }, Some(paper)) => Method::ObproxSgPlus { switch: self.switch(paper)? },
+            (method, _) => method,
+        })
+    }
+
     /// The flags that were given but have no meaning for a method.
-    pub fn unused(&self, method: Method) -> Vec<&'static str> {
-        let stochastic = method != Method::Auto;
-        let steps = stochastic && method != Method::Rda;
-        let switches = paper_switch(method).is_some();
+    pub fn unused(&self, method: MethodKind) -> Vec<&'static str> {
+        let stochastic = method != MethodKind::Auto;
+        let steps = stochastic && method != MethodKind::Rda;
+        let switches = method.switch().is_some();
         [
             ("--batch", self.batch.is_some(), stochastic),
             ("--step", self.step.is_some(), steps),
@@ -101,8 +110,8 @@ impl MethodFlags {
             ("--np", self.np.is_some(), switches),
             ("--no", self.no.is_some(), switches),
             ("--switch", self.switch.is_some(), switches),
-            ("--gamma", self.gamma.is_some(), method == Method::Rda),
-            ("--average", self.average, method == Method::ProxSvrg),
+            ("--gamma", self.gamma.is_some(), method == MethodKind::Rda),
+            ("--average", self.average, method == MethodKind::ProxSvrg),
         ]
         .into_iter()
         .filter(|(_, given, used)| *given && !used)
@@ -124,17 +133,17 @@ impl MethodFlags {
         }
     }
 
-    fn switch(&self, method: Method) -> Result<Option<Switch>, Failure> {
-        let Some(Switch::Fixed { prox, orthant, unit }) = paper_switch(method) else { return Ok(None) };
+    /// When to switch: where nothing is said, as the paper has it.
+    fn switch(&self, paper: Switch) -> Result<Switch, Failure> {
+        let Switch::Fixed { prox, orthant, unit } = paper else { return Ok(paper) };
         let unit = match self.switch {
             None => unit,
-            Some(SwitchRule::Counted(unit)) => unit,
-            Some(SwitchRule::Measured(switch)) => {
+            Some(Words::Counted(unit)) => unit,
+            Some(Words::Measured(switch)) => {
                 let flag = if self.np.is_some() { Some("--np") } else { self.no.map(|_| "--no") };
-                let words = switch_words(switch);
                 return match flag {
-                    Some(flag) => Err(Failure::input(format!("{flag}: cannot be used with --switch {words}"))),
-                    None => Ok(Some(switch)),
+                    Some(flag) => Err(Failure::input(format!("{flag}: cannot be used with --switch {switch}"))),
+                    None => Ok(switch),
                 };
             }
         };
@@ -142,12 +151,12 @@ impl MethodFlags {
         let orthant = self.no.map_or(orthant, |rounds| rounds.0);
         let switch = Switch::Fixed { prox, orthant, unit };
         switch.check()?;
-        Ok(Some(switch))
+        Ok(switch)
     }
 
     /// Whether the flags go with the problem's and with having test data; reads nothing.
     pub fn check(&self, problem: &ProblemFlags, has_test: bool) -> Result<(), Failure> {
-        if matches!(self.switch, Some(SwitchRule::Measured(Switch::Score(_)))) && !has_test {
+        if matches!(self.switch, Some(Words::Measured(Switch::Score(_)))) && !has_test {
             return Err(Failure::input("--switch score: needs --test, the data to score on"));
         }
         let loss = problem.loss();
@@ -161,23 +170,14 @@ impl MethodFlags {
     }
 }
 
-/// The paper's rule of a method that switches.
-fn paper_switch(method: Method) -> Option<Switch> {
-    match method {
-        Method::ObproxSg => Some(Switch::PAPER),
-        Method::ObproxSgPlus => Some(Switch::PAPER_PLUS),
-        _ => None,
-    }
-}
-
 /// The names of all solvers, for clap.
 pub fn solver_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(Method::ALL.map(Method::name))
+    PossibleValuesParser::new(MethodKind::ALL.map(MethodKind::name))
 }
 
 /// The solver of a name that clap let through.
-pub fn parse_solver(name: &str) -> Method {
-    Method::ALL.into_iter().find(|method| method.name() == name).expect("clap lets only known names through")
+pub fn parse_solver(name: &str) -> MethodKind {
+    MethodKind::ALL.into_iter().find(|method| method.name() == name).expect("clap lets only known names through")
 }
 
 fn parse_batch(text: &str) -> Result<Batch, String> {
@@ -222,7 +222,7 @@ mod tests {
         flags: MethodFlags,
     }
 
-    fn settings(line: &str, method: Method) -> Result<Settings, String> {
+    fn settings(line: &str, method: MethodKind) -> Result<Settings, String> {
         let words = std::iter::once("test").chain(line.split_whitespace());
         let flags = Line::try_parse_from(words).map_err(|error| error.to_string())?.flags;
         flags.settings(method).map_err(|failure| format!("{failure:?}"))
@@ -230,20 +230,21 @@ mod tests {
 
     #[test]
     fn without_flags_the_settings_are_the_librarys() {
-        for method in Method::ALL {
-            let expected = Settings { switch: paper_switch(method), ..Settings::with_method(method) };
-            assert_eq!(settings("", method), Ok(expected));
+        for method in MethodKind::ALL {
+            assert_eq!(settings("", method), Ok(Settings::with_method(method)));
         }
     }
 
     #[test]
     fn flags_reach_the_settings() {
-        let plus = Method::ObproxSgPlus;
-        let switch = |line| settings(line, plus).unwrap().switch.unwrap();
+        let plus = MethodKind::ObproxSgPlus;
+        let switch = |line| settings(line, plus).unwrap().method.switch().unwrap();
         assert_eq!(switch("--np 3"), Switch::Fixed { prox: 3, orthant: None, unit: Unit::Epochs });
         let both = "--np 100 --no 50 --switch iterations";
         assert_eq!(switch(both), Switch::Fixed { prox: 100, orthant: Some(50), unit: Unit::Iterations });
         assert_eq!(switch("--switch objective:0.3"), Switch::Objective(0.3));
+        assert_eq!(settings("--gamma 3", MethodKind::Rda).unwrap().method, Method::Rda { gamma: 3.0 });
+        assert_eq!(settings("--average", MethodKind::ProxSvrg).unwrap().method, Method::ProxSvrg { average: true });
         let all = settings("--batch N --step auto --schedule 1/sqrt-k --epochs 7 --seed 3 --tol 0", plus).unwrap();
         assert_eq!((all.batch, all.step, all.schedule), (Batch::All, StepSize::Auto, Schedule::OverSqrtK));
         assert_eq!((all.epochs, all.seed, all.tolerance), (7, 3, 0.0));
@@ -252,9 +253,9 @@ mod tests {
     #[test]
     fn flags_that_do_not_go_together_are_refused() {
         let refused = |line, method| settings(line, method).is_err();
-        assert!(refused("--np 0 --no 0", Method::ObproxSg));
-        assert!(refused("--switch adaptive --np 3", Method::ObproxSg));
-        assert!(refused("--schedule constant --decay 0.9", Method::ProxSg));
+        assert!(refused("--np 0 --no 0", MethodKind::ObproxSg));
+        assert!(refused("--switch adaptive --np 3", MethodKind::ObproxSg));
+        assert!(refused("--schedule constant --decay 0.9", MethodKind::ProxSg));
     }
 
     #[test]
@@ -263,10 +264,10 @@ mod tests {
             let words = std::iter::once("test").chain(line.split_whitespace());
             Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).flags.unused(method)
         };
-        assert_eq!(unused("--np 3 --gamma 1 --step 2", Method::ProxSg), ["--np", "--gamma"]);
-        assert_eq!(unused("--step 2 --average --gamma 1", Method::Rda), ["--step", "--average"]);
-        assert_eq!(unused("--batch N --epochs 3 --tol 1e-3", Method::Auto), ["--batch"]);
-        assert!(unused("--np 3 --no inf --batch N --decay 1", Method::ObproxSg).is_empty());
+        assert_eq!(unused("--np 3 --gamma 1 --step 2", MethodKind::ProxSg), ["--np", "--gamma"]);
+        assert_eq!(unused("--step 2 --average --gamma 1", MethodKind::Rda), ["--step", "--average"]);
+        assert_eq!(unused("--batch N --epochs 3 --tol 1e-3", MethodKind::Auto), ["--batch"]);
+        assert!(unused("--np 3 --no inf --batch N --decay 1", MethodKind::ObproxSg).is_empty());
     }
 
     #[test]

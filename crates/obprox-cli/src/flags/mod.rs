@@ -21,8 +21,8 @@ pub use method::{MethodFlags, parse_solver, schedule_words, solver_names};
 pub use problem::ProblemFlags;
 pub use report::{FileFlags, ReportFlags, check_page, write_report};
 #[cfg(feature = "net")]
-pub use switch::{Rounds, SwitchRule, parse_network_switch, parse_rounds};
-pub use switch::{no_words, np, switch_words};
+pub use switch::{Rounds, parse_rounds};
+pub use switch::{no_words, np};
 pub use table::TableFlags;
 
 /// A finite number above 0.

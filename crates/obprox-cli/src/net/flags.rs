@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use obprox::Method;
-use obprox::switch::{Switch, Unit};
+use obprox::MethodKind;
+use obprox::switch::{Switch, Unit, Words};
 use obprox_infer::Kind;
 use obprox_infer::images::Preprocessing;
 use obprox_nn::data::{Augment, Data, read};
@@ -14,10 +14,7 @@ use obprox_nn::train::{LayerPenalty, Penalty, Schedule, Settings};
 
 use super::normalize::Normalize;
 use crate::failure::Failure;
-use crate::flags::{
-    Rounds, SwitchRule, count, not_negative, parse_decay, parse_network_switch, parse_rounds, parse_solver, positive,
-    whole,
-};
+use crate::flags::{Rounds, count, not_negative, parse_decay, parse_rounds, parse_solver, positive, whole};
 use crate::watch;
 
 /// How images are brought to a network: the same flags wherever it is trained, measured or compressed.
@@ -182,8 +179,8 @@ pub struct TrainFlags {
 
     /// When to switch: by --np and --no counted in epochs or iterations; once objective:VALUE or
     /// score:VALUE (test accuracy) is reached; or stalled:N, after N evaluations without a better one
-    #[arg(long, value_name = "RULE", default_value = "epochs", value_parser = parse_network_switch)]
-    switch: SwitchRule,
+    #[arg(long, value_name = "RULE", default_value = "epochs", value_parser = Words::of_network)]
+    switch: Words,
 
     /// γ of rda
     #[arg(long, value_name = "GAMMA", default_value = "20", value_parser = positive, allow_negative_numbers = true)]
@@ -243,7 +240,7 @@ impl TrainFlags {
             schedule: self.schedule(recipe.schedule)?,
             switch: self.switch(method)?,
             gamma: self.gamma,
-            average: self.average && method == Method::ProxSvrg,
+            average: self.average && method == MethodKind::ProxSvrg,
             momentum: self.momentum.unwrap_or(recipe.momentum),
             weight_decay: self.weight_decay.unwrap_or(recipe.weight_decay),
             augment,
@@ -270,21 +267,21 @@ impl TrainFlags {
         }
     }
 
-    fn switch(&self, method: Method) -> Result<Switch, Failure> {
+    fn switch(&self, method: MethodKind) -> Result<Switch, Failure> {
         let (prox, orthant) = match method {
-            Method::ObproxSg => (5, Some(5)),
+            MethodKind::ObproxSg => (5, Some(5)),
             // With a density to reach, every step counts.
             _ if self.target_density.is_some() => (0, None),
             _ => (self.epochs.div_ceil(2), None),
         };
         let (prox, orthant) = (self.np.unwrap_or(prox), self.no.map_or(orthant, |rounds| rounds.0));
         match self.switch {
-            SwitchRule::Counted(unit @ Unit::Epochs) => Ok(Switch::Fixed { prox, orthant, unit }),
-            SwitchRule::Counted(unit @ Unit::Iterations) => match self.np {
+            Words::Counted(unit @ Unit::Epochs) => Ok(Switch::Fixed { prox, orthant, unit }),
+            Words::Counted(unit @ Unit::Iterations) => match self.np {
                 Some(prox) => Ok(Switch::Fixed { prox, orthant: self.no.and_then(|rounds| rounds.0), unit }),
                 None => Err(Failure::input("--switch iterations: needs --np, the number of them")),
             },
-            SwitchRule::Measured(rule) => match (self.np, self.no) {
+            Words::Measured(rule) => match (self.np, self.no) {
                 (None, None) => Ok(rule),
                 (Some(_), _) => Err(Failure::input("--np: cannot be used with a --switch that measures")),
                 _ => Err(Failure::input("--no: cannot be used with a --switch that measures")),
@@ -295,12 +292,12 @@ impl TrainFlags {
     /// The flags that were given but have no meaning for the method.
     pub fn unused(&self) -> Vec<&'static str> {
         let method = parse_solver(&self.solver);
-        let switches = matches!(method, Method::ObproxSg | Method::ObproxSgPlus);
+        let switches = matches!(method, MethodKind::ObproxSg | MethodKind::ObproxSgPlus);
         [
             ("--np", self.np.is_some(), switches),
             ("--no", self.no.is_some(), switches),
-            ("--switch", self.switch != SwitchRule::Counted(Unit::Epochs), switches),
-            ("--average", self.average, method == Method::ProxSvrg),
+            ("--switch", self.switch != Words::Counted(Unit::Epochs), switches),
+            ("--average", self.average, method == MethodKind::ProxSvrg),
         ]
         .into_iter()
         .filter(|(_, given, used)| *given && !used)
@@ -315,7 +312,7 @@ pub fn kinds() -> PossibleValuesParser {
 }
 
 fn solvers() -> PossibleValuesParser {
-    PossibleValuesParser::new(Method::PAPER.map(Method::name))
+    PossibleValuesParser::new(MethodKind::PAPER.map(MethodKind::name))
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -361,7 +358,7 @@ mod tests {
 
     #[test]
     fn two_hundred_epochs_are_the_papers_settings() {
-        for method in Method::PAPER {
+        for method in MethodKind::PAPER {
             let given = settings(&format!("--recipe paper --epochs 200 --solver {}", method.name())).unwrap();
             assert_eq!(given, Settings::paper(method));
         }
@@ -369,12 +366,12 @@ mod tests {
 
     #[test]
     fn without_flags_it_is_the_recipe() {
-        for method in Method::PAPER {
+        for method in MethodKind::PAPER {
             let given = settings(&format!("--solver {}", method.name())).unwrap();
             assert_eq!(given, Settings::recipe(method, 20, None));
         }
         let given = settings("--target-density 0.05 --epochs 6").unwrap();
-        assert_eq!(given, Settings::recipe(Method::ObproxSgPlus, 6, Some(0.05)));
+        assert_eq!(given, Settings::recipe(MethodKind::ObproxSgPlus, 6, Some(0.05)));
         let decayed = settings("--decay-every 4").unwrap().schedule;
         assert_eq!(decayed, Schedule::Steps { factor: 0.1, every: 4 });
         assert_eq!(settings("--recipe paper --warmup 2").unwrap().schedule, Schedule::Cosine { warmup: 2.0 });

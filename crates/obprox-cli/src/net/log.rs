@@ -9,7 +9,7 @@ use obprox_report::log::event::{self, End, Epoch, Event, Figures, Layer, Network
 use obprox_report::log::{Run, read};
 
 use crate::failure::Failure;
-use crate::flags::{no_words, np, switch_words};
+use crate::flags::{no_words, np};
 use crate::watch::{JsonLines, command};
 
 /// What the run does not know of itself.
@@ -65,7 +65,7 @@ impl Log {
             step: Some(settings.step),
             schedule: Some(schedule.into()),
             decay,
-            switch: switch.map(switch_words),
+            switch: switch.map(|switch| switch.to_string()),
             np: switch.and_then(np),
             no: switch.and_then(no_words),
             gamma: Some(settings.gamma),

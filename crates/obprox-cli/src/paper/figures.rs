@@ -145,13 +145,13 @@ fn problem() -> Result<Problem, Failure> {
 fn taken() -> Result<([f64; 3], [f64; 3]), Failure> {
     let problem = problem()?;
     let start = Point { weights: START.to_vec(), ..Point::zero(&problem) };
+    let switch = Switch::Fixed { prox: 0, orthant: None, unit: Unit::Epochs };
     let settings = Settings {
         epochs: 1,
         batch: Batch::All,
         step: StepSize::Value(ALPHA),
         schedule: Schedule::Constant,
-        switch: Some(Switch::Fixed { prox: 0, orthant: None, unit: Unit::Epochs }),
-        ..Settings::with_method(Method::ObproxSg)
+        ..Settings::with_method(Method::ObproxSg { switch })
     };
     let step = Run::new(&problem, settings).start(&start).fit()?.point.weights;
     let optimum = problem.fit()?.point.weights;

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use obprox::metrics::Metrics;
 use obprox::path::{Step, Steps};
 use obprox::schedule::Schedule;
-use obprox::{Control, EpochRecord, Error, Fit, Model, Observer, Problem, Settings, Start};
+use obprox::{Control, EpochRecord, Error, Fit, Method, Model, Observer, Problem, Settings, Start};
 use obprox_report::log::event::{self, Curve, Curves, End, Epoch, Event, Figures, Folds, Weight};
 use obprox_report::log::{Run, read};
 
 use crate::failure::Failure;
-use crate::flags::{ProblemFlags, no_words, np, schedule_words, switch_words};
+use crate::flags::{ProblemFlags, no_words, np, schedule_words};
 use crate::input::shown;
 use crate::losses::Losses;
 
@@ -185,11 +185,11 @@ impl Log {
             step: Some(start.step_size),
             schedule: Some(schedule_words(settings.schedule).into()),
             decay: if let Schedule::Decay(factor) = settings.schedule { Some(factor) } else { None },
-            switch: settings.switch.map(switch_words),
-            np: settings.switch.and_then(np),
-            no: settings.switch.and_then(no_words),
-            gamma: Some(settings.gamma),
-            average: Some(settings.average),
+            switch: settings.method.switch().map(|switch| switch.to_string()),
+            np: settings.method.switch().and_then(np),
+            no: settings.method.switch().and_then(no_words),
+            gamma: if let Method::Rda { gamma } = settings.method { Some(gamma) } else { None },
+            average: if let Method::ProxSvrg { average } = settings.method { Some(average) } else { None },
             tol: Some(settings.tolerance),
             seed: Some(settings.seed),
             eval_every: Some(settings.eval_every),

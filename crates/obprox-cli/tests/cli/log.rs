@@ -21,9 +21,11 @@ fn it_has_a_start_an_event_an_epoch_and_an_end() {
     assert_eq!((&start["solver"], &start["np"], &start["no"]), (&"obproxsg-plus".into(), &2.into(), &"inf".into()));
     let ratio = start["lambda"].as_f64().unwrap() / start["lambda_max"].as_f64().unwrap();
     assert!((ratio - 0.1).abs() < 1e-15 && start["lambda_ratio"].as_f64() == Some(ratio));
-    let settings = "version nnz loss l2 intercept standardize epochs batch step schedule decay switch gamma average tol \
-                    seed threads eval_every";
+    let settings = "version nnz loss l2 intercept standardize epochs batch step schedule decay switch tol seed threads \
+                    eval_every";
     assert!(settings.split_whitespace().all(|key| !start[key].is_null()), "{start}");
+    // What belongs to other methods is no setting of this one.
+    assert!(start["gamma"].is_null() && start["average"].is_null(), "{start}");
 
     for (epoch, event) in (1..).zip(&events[1..6]) {
         assert_eq!((&event["event"], &event["epoch"]), (&"epoch".into(), &epoch.into()));

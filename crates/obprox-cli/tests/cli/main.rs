@@ -12,6 +12,7 @@ mod net;
 mod net_served;
 mod paper;
 mod paths;
+mod penalties;
 mod refused;
 mod reports;
 mod resume;

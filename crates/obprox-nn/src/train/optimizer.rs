@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use burn::module::{ParamGroup, ParamId};
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{ModuleOptimizer, Optimizer};
-use obprox::Method;
+use obprox::MethodKind;
 
 use super::Settings;
 use crate::net::NamedParam;
@@ -16,15 +16,15 @@ pub fn optimizer(settings: &Settings, params: &[NamedParam], phase: &PhaseCell) 
     // λ was decided on by name, so it holds whatever the parameter's rank.
     let all = Penalized::All;
     match settings.method {
-        Method::Rda => {
+        MethodKind::Rda => {
             grouped(settings, params, |lambda| RdaConfig::new(lambda, settings.gamma).with_penalized(all).build())
         }
-        Method::ObproxSg | Method::ObproxSgPlus => grouped(settings, params, |lambda| {
+        MethodKind::ObproxSg | MethodKind::ObproxSgPlus => grouped(settings, params, |lambda| {
             let config = ObproxSgConfig::new(lambda, 0).with_penalized(all).with_smooth(smooth(settings));
             config.build_told(phase.clone())
         }),
         // Prox-SVRG steps as Prox-SG does, along a reduced gradient.
-        Method::ProxSg | Method::ProxSvrg | Method::Auto => grouped(settings, params, |lambda| {
+        MethodKind::ProxSg | MethodKind::ProxSvrg | MethodKind::Auto => grouped(settings, params, |lambda| {
             ProxSgConfig::new(lambda).with_penalized(all).with_smooth(smooth(settings)).build()
         }),
     }

@@ -1,7 +1,7 @@
 //! How a network is trained.
 
 use obprox::switch::{Switch, Unit};
-use obprox::{Error, Method, Result};
+use obprox::{Error, MethodKind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{Penalty, Schedule};
@@ -12,7 +12,7 @@ use crate::optim::Plan;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The method; `auto` is none for networks.
-    pub method: Method,
+    pub method: MethodKind,
     /// λ. Where a density is asked for it is the λ of a start, and weighs layers against each other.
     pub penalty: Penalty,
     /// Passes over the training images.
@@ -46,9 +46,9 @@ pub struct Settings {
 
 impl Settings {
     /// The paper's settings of a method: λ = 1e-4, batches of 128, 200 epochs, α = 0.1 ×0.1 every 60 epochs.
-    pub fn paper(method: Method) -> Self {
+    pub fn paper(method: MethodKind) -> Self {
         let switch = match method {
-            Method::ObproxSg => Switch::PAPER,
+            MethodKind::ObproxSg => Switch::PAPER,
             _ => Switch::Fixed { prox: 100, orthant: None, unit: Unit::Epochs },
         };
         Self {
@@ -73,10 +73,10 @@ impl Settings {
     /// The settings that train best, by measurement (`benches/NETS.md`): momentum, a step size that rises over half an
     /// epoch and falls to nothing, a little weight decay. With a density asked for the steps are Orthant steps from the
     /// first on, until it is reached and zeros are held.
-    pub fn recipe(method: Method, epochs: u64, density: Option<f64>) -> Self {
-        let momentum = if method == Method::Rda { 0.0 } else { 0.9 };
+    pub fn recipe(method: MethodKind, epochs: u64, density: Option<f64>) -> Self {
+        let momentum = if method == MethodKind::Rda { 0.0 } else { 0.9 };
         let switch = match (method, density) {
-            (Method::ObproxSg, _) => Switch::PAPER,
+            (MethodKind::ObproxSg, _) => Switch::PAPER,
             (_, Some(_)) => Switch::Fixed { prox: 0, orthant: None, unit: Unit::Epochs },
             (_, None) => Switch::Fixed { prox: epochs.div_ceil(2), orthant: None, unit: Unit::Epochs },
         };
@@ -87,7 +87,7 @@ impl Settings {
             switch,
             target: density.map(Plan::new),
             momentum,
-            weight_decay: if method == Method::Rda { 0.0 } else { 5e-3 },
+            weight_decay: if method == MethodKind::Rda { 0.0 } else { 5e-3 },
             eval_every: None,
             ..Self::paper(method)
         }
@@ -95,7 +95,7 @@ impl Settings {
 
     /// Whether the method switches between two kinds of steps.
     pub fn switches(&self) -> bool {
-        matches!(self.method, Method::ObproxSg | Method::ObproxSgPlus)
+        matches!(self.method, MethodKind::ObproxSg | MethodKind::ObproxSgPlus)
     }
 
     /// Checks ranges, and what does not go together; `test` says whether there are images to score on.
@@ -104,7 +104,7 @@ impl Settings {
             true => Ok(()),
             false => Err(Error::parameter(name, format!("{value} must be a finite number above 0"))),
         };
-        if self.method == Method::Auto {
+        if self.method == MethodKind::Auto {
             return Err(Error::parameter(
                 "solver",
                 "auto solves linear problems only: name one of the paper's methods",
@@ -124,7 +124,7 @@ impl Settings {
         if !(self.weight_decay.is_finite() && self.weight_decay >= 0.0) {
             return Err(Error::parameter("weight-decay", format!("{} must not be negative", self.weight_decay)));
         }
-        if self.method == Method::Rda && (self.momentum > 0.0 || self.weight_decay > 0.0) {
+        if self.method == MethodKind::Rda && (self.momentum > 0.0 || self.weight_decay > 0.0) {
             return Err(Error::parameter(
                 "momentum",
                 "rda averages its gradients: it takes no momentum or weight decay",

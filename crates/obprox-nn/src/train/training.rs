@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use burn::optim::{GradientsAccumulator, GradientsParams, ModuleOptimizer};
 use burn::tensor::Device;
-use obprox::{Control, Method, Result, Status};
+use obprox::{Control, MethodKind, Result, Status};
 use obprox_infer::images::Preprocessing;
 use obprox_infer::{Architecture, Model, Weights};
 
@@ -65,7 +65,7 @@ impl Training<'_> {
                 Err(Ended::Stopped) => {
                     // An epoch of Prox-SVRG hangs on its anchor: it is begun anew when the run is resumed, from the
                     // checkpoint of the epoch before.
-                    if self.settings.method != Method::ProxSvrg {
+                    if self.settings.method != MethodKind::ProxSvrg {
                         self.save()?;
                     }
                     break Status::Stopped;
@@ -86,7 +86,7 @@ impl Training<'_> {
     // ---- an epoch --------------------------------------------------------------------------------------------
 
     fn epoch(&mut self) -> Ended {
-        if self.settings.method == Method::ProxSvrg { self.anchored_epoch() } else { self.plain_epoch() }
+        if self.settings.method == MethodKind::ProxSvrg { self.anchored_epoch() } else { self.plain_epoch() }
     }
 
     fn plain_epoch(&mut self) -> Ended {

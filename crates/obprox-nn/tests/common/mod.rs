@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Device;
-use obprox::Method;
+use obprox::MethodKind;
 use obprox::switch::{Switch, Unit};
 use obprox_infer::images::{Images, Preprocessing};
 use obprox_infer::{Architecture, Kind};
@@ -56,7 +56,7 @@ pub fn net(kind: Kind, base: f64, device: &Device) -> Net {
     Net::new(architecture, &initial_weights(architecture, 3).unwrap(), device).unwrap()
 }
 
-pub fn settings(method: Method) -> Settings {
+pub fn settings(method: MethodKind) -> Settings {
     Settings {
         penalty: Penalty::new(2e-3),
         epochs: 4,

@@ -44,13 +44,13 @@ use self::plan::{Plan, Start};
 use self::reduce::Reduced;
 use crate::certificate::{Certificate, certify_placed, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
-use crate::fit::{Ended, Solver, Standing, Support};
 use crate::huge::Huge;
 use crate::intercept;
 use crate::observe::{Control, Progress, Round, Stage};
 use crate::penalty::{ElasticNet, Separable, Term};
 use crate::problem::{Point, Problem};
 use crate::rows::{DualJob, Gradient, Shards};
+use crate::solver::{Ended, Solver, Standing, Support};
 use crate::switch::Phase;
 use crate::{Error, Result};
 
@@ -64,7 +64,7 @@ const NEARLY: f64 = 1e5;
 const STEPS: usize = 30;
 
 /// What the fit at one λ leaves to the next, and how far λ may fall.
-pub(crate) struct Carry {
+pub struct Carry {
     /// No λ to come is smaller.
     pub floor: f64,
     left: Option<Left>,

@@ -404,11 +404,12 @@ mod tests {
     use crate::Problem;
     use crate::auto::Carry;
     use crate::data::{Dataset, Matrix};
-    use crate::fit::{Ended, Run, Settings, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;
     use crate::problem::{Lambda, Terms};
+    use crate::solver::{Ended, Solver};
     use crate::tuning::FEW;
+    use crate::{Run, Settings};
 
     #[test]
     fn a_hessian_that_grows_is_the_one_made_at_once() {

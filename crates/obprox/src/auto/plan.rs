@@ -96,12 +96,12 @@ mod tests {
     use super::super::Auto;
     use super::*;
     use crate::data::{Dataset, Matrix};
-    use crate::fit::{Ended, Solver};
     use crate::loss::LossKind;
     use crate::observe::Control;
     use crate::penalty::{Bounds, Groups, Penalty};
     use crate::problem::{Lambda, Terms};
     use crate::rows::Memory;
+    use crate::solver::{Ended, Solver};
     use crate::{Certificate, Run, Settings};
 
     const LOSSES: [LossKind; 6] = [

@@ -9,9 +9,9 @@
 use super::Auto;
 use super::plan::is_quadratic;
 use crate::Result;
-use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
+use crate::solver::{Ended, Solver};
 use crate::tuning::{FEW, LEAST_SAMPLE, MANY_ROWS};
 
 /// Rows of a sample for each feature, of few.

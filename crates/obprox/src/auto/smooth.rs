@@ -6,9 +6,9 @@
 
 use super::Auto;
 use crate::Result;
-use crate::fit::{Ended, Solver};
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::Problem;
+use crate::solver::{Ended, Solver};
 
 /// The widest loss spans so many times what the margins may be expected to move by.
 const WIDEST: f64 = 4.0;

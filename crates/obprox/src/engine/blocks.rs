@@ -16,6 +16,7 @@ use crate::method::Clock;
 use crate::penalty::{OnBlocks, Smooth};
 use crate::problem::{Point, Problem};
 use crate::rows::pass;
+use crate::settings::Method;
 use crate::switch::Phase;
 
 /// What a method does to a block.
@@ -27,6 +28,22 @@ pub(crate) enum BlockRule {
     Rda(f64),
     /// Prox-SVRG; with the mean of an epoch's iterates, or the last.
     Svrg { average: bool },
+}
+
+impl BlockRule {
+    /// That of one of the paper's methods.
+    pub fn of(method: &Method) -> Option<Self> {
+        match *method {
+            Method::ProxSg | Method::ObproxSg { .. } | Method::ObproxSgPlus { .. } => Some(Self::Prox),
+            Method::Rda { gamma } => Some(Self::Rda(gamma)),
+            Method::ProxSvrg { average } => Some(Self::Svrg { average }),
+            Method::Auto | Method::Own { .. } => None,
+        }
+    }
+
+    fn is_anchored(self) -> bool {
+        matches!(self, Self::Svrg { .. })
+    }
 }
 
 /// The engine of a rule on blocks.
@@ -62,7 +79,7 @@ impl<'a> BlockEngine<'a> {
             phase: Phase::Prox,
             x: vec![0.0; size],
             sums: if_used(has_sums),
-            full: if_used(matches!(rule, BlockRule::Svrg { .. })),
+            full: if_used(rule.is_anchored()),
             anchor: Vec::new(),
             gradient: vec![0.0; size],
             moving: Vec::new(),
@@ -238,6 +255,10 @@ impl<'a> BlockEngine<'a> {
 }
 
 impl Stepper for BlockEngine<'_> {
+    fn is_anchored(&self) -> bool {
+        self.rule.is_anchored()
+    }
+
     fn tick(&self, step_size: f64) -> f64 {
         step_size
     }
@@ -247,7 +268,7 @@ impl Stepper for BlockEngine<'_> {
     }
 
     fn begin_epoch(&mut self, now: &Clock) {
-        if !matches!(self.rule, BlockRule::Svrg { .. }) {
+        if !self.is_anchored() {
             return;
         }
         let margins = pass::margins(self.problem.matrix(), &self.point(now));
@@ -327,9 +348,9 @@ impl Stepper for BlockEngine<'_> {
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let rows = self.problem.n_rows() * self.problem.outputs();
         self.anchor = read_array(input, rows)?;
-        let is_anchored = matches!(self.rule, BlockRule::Svrg { .. });
         // Without an anchor an epoch can be begun, but not gone on with.
-        let is_whole = self.anchor.len() == rows || self.anchor.is_empty() && (!is_anchored || now.steps_in_epoch == 0);
+        let is_whole =
+            self.anchor.len() == rows || self.anchor.is_empty() && (!self.is_anchored() || now.steps_in_epoch == 0);
         read_exactly(input, &mut self.x)?;
         read_exactly(input, &mut self.sums)?;
         read_exactly(input, &mut self.full)?;

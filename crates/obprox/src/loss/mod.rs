@@ -5,6 +5,7 @@
 
 mod huber;
 mod logistic;
+mod multi_squared;
 mod poisson;
 mod softmax;
 mod squared;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use huber::Huber;
 pub use logistic::Logistic;
+pub use multi_squared::MultiSquared;
 pub use poisson::Poisson;
 pub use softmax::Softmax;
 pub use squared::Squared;

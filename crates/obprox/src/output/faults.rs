@@ -91,7 +91,7 @@ mod tests {
     use crate::data::{ReadOptions, Synth, read, write_cache};
     use crate::loss::LossKind;
     use crate::output::lock_directory;
-    use crate::{Method, Problem, Run, Settings, Terms};
+    use crate::{MethodKind, Problem, Run, Settings, Terms};
 
     fn problem() -> Problem {
         let data = Synth { rows: 60, cols: 30, support: 5, per_row: 8.0, ..Synth::default() }.generate().unwrap();
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_run_goes_on_from_the_last_whole_checkpoint() {
         let problem = problem();
-        for method in Method::PAPER {
+        for method in MethodKind::PAPER {
             let settings = Settings { epochs: 3, tolerance: 0.0, ..Settings::with_method(method) };
             let whole = Run::new(&problem, settings.clone()).fit().unwrap();
             for fault in FAULTS {

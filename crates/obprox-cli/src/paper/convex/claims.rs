@@ -1,6 +1,6 @@
 //! The paper's claims about its tables, put to the test on each data set.
 
-use obprox::Method;
+use obprox::MethodKind;
 
 use super::tables::named;
 use super::trial::Record;
@@ -48,38 +48,38 @@ pub fn claims(records: &[Record]) -> String {
 }
 
 fn is_whole(record: &Record) -> bool {
-    Method::PAPER.iter().all(|&method| record.of(method).next().is_some())
+    MethodKind::PAPER.iter().all(|&method| record.of(method).next().is_some())
 }
 
-fn density(record: &Record, method: Method) -> f64 {
+fn density(record: &Record, method: MethodKind) -> f64 {
     record.mean(method, |run| run.density)
 }
 
-fn objective(record: &Record, method: Method) -> f64 {
+fn objective(record: &Record, method: MethodKind) -> f64 {
     record.mean(method, |run| run.objective)
 }
 
 fn sparsest(record: &Record) -> Verdict {
-    let plus = density(record, Method::ObproxSgPlus);
-    let others = Method::PAPER[..4].iter().map(|&method| density(record, method)).fold(f64::INFINITY, f64::min);
-    let factor = digits(density(record, Method::ProxSg) / plus, 3);
+    let plus = density(record, MethodKind::ObproxSgPlus);
+    let others = MethodKind::PAPER[..4].iter().map(|&method| density(record, method)).fold(f64::INFINITY, f64::min);
+    let factor = digits(density(record, MethodKind::ProxSg) / plus, 3);
     Verdict { holds: plus <= others, by: format!("({factor}×, {}×)", digits(others / plus, 3)) }
 }
 
 fn comparable(record: &Record) -> Verdict {
-    let best = objective(record, Method::ProxSg).min(objective(record, Method::ProxSvrg));
-    let above = objective(record, Method::ObproxSgPlus) / best - 1.0;
+    let best = objective(record, MethodKind::ProxSg).min(objective(record, MethodKind::ProxSvrg));
+    let above = objective(record, MethodKind::ObproxSgPlus) / best - 1.0;
     Verdict { holds: above <= COMPARABLE, by: format!("({:+.2} %)", 100.0 * above) }
 }
 
 fn better_than_rda(record: &Record) -> Verdict {
-    let (plus, rda) = (objective(record, Method::ObproxSgPlus), objective(record, Method::Rda));
+    let (plus, rda) = (objective(record, MethodKind::ObproxSgPlus), objective(record, MethodKind::Rda));
     Verdict { holds: plus < rda, by: format!("({:+.2} %)", 100.0 * (plus / rda - 1.0)) }
 }
 
 /// The shortest and the longest of the four that are said to be alike.
 fn four(record: &Record) -> (f64, f64) {
-    let four = [Method::ProxSg, Method::Rda, Method::ObproxSg, Method::ObproxSgPlus];
+    let four = [MethodKind::ProxSg, MethodKind::Rda, MethodKind::ObproxSg, MethodKind::ObproxSgPlus];
     let seconds = four.map(|method| record.seconds(method));
     (seconds.into_iter().fold(f64::INFINITY, f64::min), seconds.into_iter().fold(0.0, f64::max))
 }
@@ -90,6 +90,6 @@ fn alike(record: &Record) -> Verdict {
 }
 
 fn svrg_slowest(record: &Record) -> Verdict {
-    let factor = record.seconds(Method::ProxSvrg) / four(record).1;
+    let factor = record.seconds(MethodKind::ProxSvrg) / four(record).1;
     Verdict { holds: factor > ABOUT, by: format!("({}×)", rough(factor)) }
 }

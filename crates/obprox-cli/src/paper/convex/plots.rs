@@ -1,6 +1,6 @@
 //! The results as pictures.
 
-use obprox::Method;
+use obprox::MethodKind;
 use obprox_report::chart::{Axis, Bars, Chart, Colour, Figure, Panel, Series};
 
 use super::rate::Measured;
@@ -12,8 +12,8 @@ use crate::paper::experiments::{Rounds, Support};
 use crate::show::trimmed;
 
 /// A method has one colour in all pictures.
-fn colour(method: Method) -> Colour {
-    Colour::Palette(Method::ALL.iter().position(|&one| one == method).unwrap_or(0))
+fn colour(method: MethodKind) -> Colour {
+    Colour::Palette(MethodKind::ALL.iter().position(|&one| one == method).unwrap_or(0))
 }
 
 /// A picture of small panels, two in a row.
@@ -43,7 +43,7 @@ pub fn densities(records: &[Record]) -> Figure {
 fn by_epoch(record: &Record, y: Axis, figure: impl Fn(&Epoch) -> f64) -> Chart {
     let mut chart =
         Chart::new(named(record), Axis::linear("epoch"), y).band(15.0, record.epochs as f64, "OBProx-SG+ on its face");
-    for method in Method::PAPER {
+    for method in MethodKind::PAPER {
         let Some(run) = record.of(method).find(|run| run.seed == 0) else { continue };
         let points = run.trace.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));
         chart = chart.series(Series::line(title(method), points).coloured(colour(method)));
@@ -55,7 +55,7 @@ fn by_epoch(record: &Record, y: Axis, figure: impl Fn(&Epoch) -> f64) -> Chart {
 pub fn runtimes(records: &[Record]) -> Figure {
     small(records.iter().map(|record| {
         let slowest = record.slowest();
-        let timed = Method::PAPER.into_iter().filter(|&method| record.seconds(method).is_finite());
+        let timed = MethodKind::PAPER.into_iter().filter(|&method| record.seconds(method).is_finite());
         let bars = timed.fold(Bars::new(named(record)), |bars, method| {
             let share = record.seconds(method) / slowest;
             bars.bar(title(method), share, format!("{share:.2}"), colour(method))
@@ -89,11 +89,11 @@ pub fn support(support: &Support, found: &[Identified]) -> Figure {
         let y = Axis::linear(what).percent().including(0.0).including(1.0);
         let mut chart = Chart::new(name, Axis::linear("budget in epochs").including(0.0), y);
         let here = || found.iter().filter(move |one| one.lambda == lambda);
-        for method in [Method::ProxSg, Method::ObproxSg, Method::ObproxSgPlus] {
+        for method in [MethodKind::ProxSg, MethodKind::ObproxSg, MethodKind::ObproxSgPlus] {
             let points = here().filter(|one| one.method == method).map(|one| (one.budget as f64, figure(one)));
             chart = chart.series(Series::line(title(method), points).coloured(colour(method)));
         }
-        let optimum = here().find(|one| one.method == Method::Auto).map(figure);
+        let optimum = here().find(|one| one.method == MethodKind::Auto).map(figure);
         optimum.map_or(chart.clone(), |level| chart.level(level, "certified optimum")).into()
     };
     small(support.lambdas.iter().flat_map(|&lambda| {

@@ -70,15 +70,15 @@ impl Rate {
     }
 
     fn settings(&self, step: f64, seed: u64) -> Settings {
+        let switch = Switch::Fixed { prox: 1, orthant: Some(1), unit: Unit::Iterations };
         Settings {
             epochs: self.epochs,
             batch: Batch::Rows(self.batch),
             step: StepSize::Value(step),
             schedule: Schedule::Constant,
-            switch: Some(Switch::Fixed { prox: 1, orthant: Some(1), unit: Unit::Iterations }),
             tolerance: 0.0,
             seed,
-            ..Settings::with_method(Method::ObproxSg)
+            ..Settings::with_method(Method::ObproxSg { switch })
         }
     }
 }

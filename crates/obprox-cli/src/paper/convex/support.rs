@@ -5,7 +5,7 @@ use obprox::data::Task;
 use obprox::loss::LossKind;
 use obprox::schedule::StepSize;
 use obprox::switch::{Switch, Unit};
-use obprox::{Lambda, Method, Problem, Settings, Terms};
+use obprox::{Lambda, Method, MethodKind, Problem, Settings, Terms};
 use serde::{Deserialize, Serialize};
 
 use super::overlap::Overlap;
@@ -18,7 +18,7 @@ use crate::show::{grid, markdown, trimmed};
 /// Agreement with the planted support, averaged over the seeds.
 #[derive(Serialize, Deserialize)]
 pub struct Identified {
-    pub method: Method,
+    pub method: MethodKind,
     /// As a share of λ_max.
     pub lambda: f64,
     /// Epochs; 0 for the certified optimum, which has no budget.
@@ -54,21 +54,24 @@ impl Support {
         Ok(Some(all))
     }
 
-    fn contenders(&self) -> impl Iterator<Item = (Method, u64)> {
-        let methods = [Method::ProxSg, Method::ObproxSg, Method::ObproxSgPlus].into_iter();
+    fn contenders(&self) -> impl Iterator<Item = (MethodKind, u64)> {
+        let methods = [MethodKind::ProxSg, MethodKind::ObproxSg, MethodKind::ObproxSgPlus].into_iter();
         let all = methods.flat_map(|method| self.budgets.iter().map(move |&budget| (method, budget)));
-        all.chain([(Method::Auto, 0)])
+        all.chain([(MethodKind::Auto, 0)])
     }
 
-    fn settings(&self, method: Method, budget: u64, seed: u64) -> Settings {
-        if method == Method::Auto {
+    fn settings(&self, method: MethodKind, budget: u64, seed: u64) -> Settings {
+        if method == MethodKind::Auto {
             return Settings::default();
         }
-        let half = Switch::Fixed { prox: budget.div_ceil(2), orthant: None, unit: Unit::Epochs };
+        let switch = Switch::Fixed { prox: budget.div_ceil(2), orthant: None, unit: Unit::Epochs };
+        let method = match method {
+            MethodKind::ObproxSgPlus => Method::ObproxSgPlus { switch },
+            method => method.into(),
+        };
         Settings {
             epochs: budget,
             step: StepSize::Value(self.step),
-            switch: (method == Method::ObproxSgPlus).then_some(half),
             tolerance: 0.0,
             seed,
             eval_every: u64::MAX,
@@ -130,10 +133,10 @@ mod tests {
             one.unwrap().overlap.precision
         };
         for budget in [4, 10] {
-            assert!(precision(Method::ObproxSgPlus, budget) > precision(Method::ProxSg, budget));
+            assert!(precision(MethodKind::ObproxSgPlus, budget) > precision(MethodKind::ProxSg, budget));
         }
         // The first five epochs of OBProx-SG are Prox-SG's.
-        assert_eq!(precision(Method::ObproxSg, 4), precision(Method::ProxSg, 4));
+        assert_eq!(precision(MethodKind::ObproxSg, 4), precision(MethodKind::ProxSg, 4));
         let text = table(&support, &found);
         assert_eq!(text.lines().filter(|line| line.contains("OBProx-SG+")).count(), 1, "{text}");
     }

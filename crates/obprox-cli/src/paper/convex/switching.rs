@@ -51,12 +51,12 @@ impl Switching {
         let mut cells = Vec::new();
         for &orthant in &self.orthant {
             for &prox in &self.prox {
+                let switch = Switch::Fixed { prox, orthant: orthant.0, unit: Unit::Epochs };
                 let settings = Settings {
                     epochs: self.whole_cycles(prox, orthant),
-                    switch: Some(Switch::Fixed { prox, orthant: orthant.0, unit: Unit::Epochs }),
                     tolerance: 0.0,
                     eval_every: u64::MAX,
-                    ..Settings::with_method(Method::ObproxSg)
+                    ..Settings::with_method(Method::ObproxSg { switch })
                 };
                 let fit = attempt(problem, settings, label(format!("N_P {prox} N_O {orthant}")), quiet)?;
                 let Some(fit) = fit else { return Ok(None) };

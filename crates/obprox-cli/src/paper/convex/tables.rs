@@ -1,7 +1,7 @@
 //! The results in the paper's own form: F/f, density, relative runtime, each cell over the paper's figure; and what no
 //! paper has, the distance to the certified optimum.
 
-use obprox::{Method, Status};
+use obprox::{MethodKind, Status};
 
 use super::trial::Record;
 use crate::paper::experiments::{Set, experiments};
@@ -30,14 +30,14 @@ impl Cell {
 }
 
 /// A method as the paper writes it.
-pub fn title(method: Method) -> &'static str {
+pub fn title(method: MethodKind) -> &'static str {
     match method {
-        Method::ProxSg => "Prox-SG",
-        Method::Rda => "RDA",
-        Method::ProxSvrg => "Prox-SVRG",
-        Method::ObproxSg => "OBProx-SG",
-        Method::ObproxSgPlus => "OBProx-SG+",
-        Method::Auto => "auto",
+        MethodKind::ProxSg => "Prox-SG",
+        MethodKind::Rda => "RDA",
+        MethodKind::ProxSvrg => "Prox-SVRG",
+        MethodKind::ObproxSg => "OBProx-SG",
+        MethodKind::ObproxSgPlus => "OBProx-SG+",
+        MethodKind::Auto => "auto",
     }
 }
 
@@ -98,20 +98,20 @@ fn paper(record: &Record) -> Option<&'static Set> {
 }
 
 fn header(last: Option<&'static str>) -> Vec<&'static str> {
-    ["data set"].into_iter().chain(Method::PAPER.map(title)).chain(last).collect()
+    ["data set"].into_iter().chain(MethodKind::PAPER.map(title)).chain(last).collect()
 }
 
 /// A row of the five methods: `text` writes a figure, and those that are written as the least one is are the best.
 fn row(
     record: &Record,
-    figure: impl Fn(Method) -> f64,
-    text: impl Fn(Method) -> String,
+    figure: impl Fn(MethodKind) -> f64,
+    text: impl Fn(MethodKind) -> String,
     paper: impl Fn(usize) -> Option<String>,
 ) -> Vec<Cell> {
-    let least = Method::PAPER.into_iter().filter(|method| !figure(*method).is_nan());
+    let least = MethodKind::PAPER.into_iter().filter(|method| !figure(*method).is_nan());
     let least = least.min_by(|left, right| figure(*left).total_cmp(&figure(*right))).map(&text);
     let mut cells = vec![Cell::new(named(record))];
-    for (at, method) in Method::PAPER.into_iter().enumerate() {
+    for (at, method) in MethodKind::PAPER.into_iter().enumerate() {
         let text = text(method);
         let diverged = record.of(method).any(|run| run.status == Status::Diverged);
         let best = !diverged && least.as_ref() == Some(&text);
@@ -149,7 +149,7 @@ fn data_sets(records: &[Record]) -> Table {
             record.columns.to_string(),
             record.nonzeros.to_string(),
             digits(record.lambda / record.lambda_max, 3),
-            record.of(Method::ProxSg).count().to_string(),
+            record.of(MethodKind::ProxSg).count().to_string(),
             record.best_gamma().map_or("–".into(), |gamma| gamma_words(record, gamma)),
             optimum.and_then(|optimum| optimum.relative_gap).map_or("–".into(), beyond_doubt),
         ]
@@ -172,8 +172,8 @@ fn objectives(records: &[Record]) -> Table {
         let paper = |at: usize| paper(record).map(|set| both(set.objective[at], set.loss[at]));
         let mut cells = row(record, figure, text, paper);
         // The paper marks by F alone: f has its own least.
-        let least = Method::PAPER.map(figure).into_iter().fold(f64::INFINITY, f64::min);
-        for (cell, method) in cells[1..].iter_mut().zip(Method::PAPER) {
+        let least = MethodKind::PAPER.map(figure).into_iter().fold(f64::INFINITY, f64::min);
+        for (cell, method) in cells[1..].iter_mut().zip(MethodKind::PAPER) {
             cell.best = format!("{:.3}", figure(method)) == format!("{least:.3}");
         }
         let optimum = record.optimum.as_ref();

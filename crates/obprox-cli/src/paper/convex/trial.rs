@@ -5,7 +5,7 @@ use std::path::Path;
 
 use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
-use obprox::{Certificate, Error, Fit, Method, Problem, Settings, Status};
+use obprox::{Certificate, Error, Fit, Method, MethodKind, Problem, Settings, Status};
 use serde::{Deserialize, Serialize};
 
 use super::sets::{Found, Share};
@@ -46,7 +46,7 @@ pub struct Record {
 /// A run's end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    pub method: Method,
+    pub method: MethodKind,
     pub seed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
@@ -121,18 +121,18 @@ impl Record {
     }
 
     /// The runs of a method.
-    pub fn of(&self, method: Method) -> impl Iterator<Item = &Outcome> {
+    pub fn of(&self, method: MethodKind) -> impl Iterator<Item = &Outcome> {
         self.runs.iter().filter(move |run| run.method == method)
     }
 
     /// The mean of a figure over a method's runs; not a number where there are none.
-    pub fn mean(&self, method: Method, figure: impl Fn(&Outcome) -> f64) -> f64 {
+    pub fn mean(&self, method: MethodKind, figure: impl Fn(&Outcome) -> f64) -> f64 {
         self.of(method).map(figure).sum::<f64>() / self.of(method).count() as f64
     }
 
     /// The training time of a method on a machine that does nothing else, as far as it can be told: an epoch does the
     /// same work whatever the seed, so each counts as long as it took where it was disturbed least.
-    pub fn seconds(&self, method: Method) -> f64 {
+    pub fn seconds(&self, method: MethodKind) -> f64 {
         let runs = || self.of(method).filter(|run| run.status != Status::Diverged);
         let epochs = runs().map(|run| run.epoch_seconds.len()).min().unwrap_or(0);
         let least = |epoch: usize| runs().map(|run| run.epoch_seconds[epoch]).fold(f64::INFINITY, f64::min);
@@ -144,11 +144,11 @@ impl Record {
 
     /// That of the slowest of the five.
     pub fn slowest(&self) -> f64 {
-        Method::PAPER.map(|method| self.seconds(method)).into_iter().fold(0.0, f64::max)
+        MethodKind::PAPER.map(|method| self.seconds(method)).into_iter().fold(0.0, f64::max)
     }
 
     /// (F − F*)/F* on average.
-    pub fn distance(&self, method: Method) -> Option<f64> {
+    pub fn distance(&self, method: MethodKind) -> Option<f64> {
         let best = self.optimum.as_ref()?.objective;
         Some((self.mean(method, |run| run.objective) - best) / best)
     }
@@ -158,7 +158,7 @@ impl Record {
         let tuned = recipe.gammas.iter().all(|gamma| self.tuning.iter().any(|run| run.gamma == Some(*gamma)));
         self.optimum.is_some()
             && tuned
-            && Method::PAPER.iter().all(|&method| self.of(method).count() as u64 >= recipe.seeds)
+            && MethodKind::PAPER.iter().all(|&method| self.of(method).count() as u64 >= recipe.seeds)
     }
 }
 
@@ -174,20 +174,20 @@ pub fn complete(
     if record.optimum.is_none() {
         let settings = Settings { tolerance: recipe.tolerance, ..Settings::default() };
         let Some(fit) = attempt(problem, settings, name("auto"), quiet)? else { return Ok(false) };
-        record.optimum = Some(Outcome::new(Method::Auto, 0, None, &fit));
+        record.optimum = Some(Outcome::new(MethodKind::Auto, 0, None, &fit));
         store.keep_record(record)?;
     }
     for &gamma in &recipe.gammas {
         if record.tuning.iter().any(|run| run.gamma == Some(gamma)) {
             continue;
         }
-        let settings = Settings { gamma, eval_every: recipe.epochs, ..settings(Method::Rda, recipe) };
+        let settings = Settings { eval_every: recipe.epochs, ..settings(Method::Rda { gamma }, recipe) };
         let what = format!("rda γ = {gamma}");
         let Some(fit) = attempt(problem, settings, name(&what), quiet)? else { return Ok(false) };
         record.tuning.push(Outcome {
             trace: Vec::new(),
             epoch_seconds: Vec::new(),
-            ..Outcome::new(Method::Rda, 0, Some(gamma), &fit)
+            ..Outcome::new(MethodKind::Rda, 0, Some(gamma), &fit)
         });
         store.keep_record(record)?;
     }
@@ -196,15 +196,16 @@ pub fn complete(
     record.runs.retain(|run| run.gamma.is_none_or(|used| used == gamma));
     for seed in 0..recipe.seeds {
         // All methods of a seed one after the other, so that a machine that slows down slows all of them.
-        for method in Method::PAPER {
+        for method in MethodKind::PAPER {
             if record.of(method).any(|run| run.seed == seed) {
                 continue;
             }
             let eval_every = if seed == 0 { 1 } else { recipe.epochs };
-            let settings = Settings { gamma, seed, eval_every, ..settings(method, recipe) };
             let what = format!("{} {}/{}", method.name(), seed + 1, recipe.seeds);
+            let tuned = if method == MethodKind::Rda { Method::Rda { gamma } } else { method.into() };
+            let settings = Settings { seed, eval_every, ..settings(tuned, recipe) };
             let Some(fit) = attempt(problem, settings, name(&what), quiet)? else { return Ok(false) };
-            let used = (method == Method::Rda).then_some(gamma);
+            let used = (method == MethodKind::Rda).then_some(gamma);
             record.runs.push(Outcome::new(method, seed, used, &fit));
             store.keep_record(record)?;
         }
@@ -230,7 +231,7 @@ fn settings(method: Method, recipe: &Recipe) -> Settings {
 }
 
 impl Outcome {
-    fn new(method: Method, seed: u64, gamma: Option<f64>, fit: &Fit) -> Self {
+    fn new(method: MethodKind, seed: u64, gamma: Option<f64>, fit: &Fit) -> Self {
         let Certificate { objective, loss, density, nnz, .. } = fit.certificate;
         let epochs = fit.trace.iter().filter_map(|record| record.certificate.as_ref().map(|figures| (record, figures)));
         let trace = epochs

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use obprox::Method;
+use obprox::MethodKind;
 use obprox::switch::{Switch, Unit};
 use obprox_nn::train::{Penalty, Schedule, Settings};
 use serde::Deserialize;
@@ -75,9 +75,11 @@ pub struct Published {
 
 impl Scale {
     /// The settings of a run.
-    pub fn settings(&self, method: Method, data: &DataSet) -> Settings {
+    pub fn settings(&self, method: MethodKind, data: &DataSet) -> Settings {
         let switch = match method {
-            Method::ObproxSg => Switch::Fixed { prox: self.cycle[0], orthant: Some(self.cycle[1]), unit: Unit::Epochs },
+            MethodKind::ObproxSg => {
+                Switch::Fixed { prox: self.cycle[0], orthant: Some(self.cycle[1]), unit: Unit::Epochs }
+            }
             _ => Switch::Fixed { prox: self.switch, orthant: None, unit: Unit::Epochs },
         };
         Settings {
@@ -102,7 +104,7 @@ mod tests {
     fn the_full_scale_is_the_papers() {
         let full = &config().scale["full"];
         for (data, gamma) in config().data.iter().zip([20.0, 30.0]) {
-            for method in Method::PAPER {
+            for method in MethodKind::PAPER {
                 assert_eq!(full.settings(method, data), Settings { gamma, ..Settings::paper(method) });
             }
         }

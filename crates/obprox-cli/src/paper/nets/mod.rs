@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use obprox::Method;
+use obprox::MethodKind;
 use obprox_infer::images::Preprocessing;
 use obprox_infer::{Architecture, Kind, Model, Training};
 use obprox_nn::data::Data;
@@ -48,7 +48,7 @@ pub struct Nets {
     networks: Vec<String>,
 
     /// Only these methods
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = PossibleValuesParser::new(Method::PAPER.map(Method::name)))]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = PossibleValuesParser::new(MethodKind::PAPER.map(MethodKind::name)))]
     solvers: Vec<String>,
 
     /// Where the results go, and where an earlier run is continued
@@ -71,7 +71,8 @@ Examples:
 
 /// One method on every network and every set before the next, those that the paper's claim is about first and the
 /// dearest last: a run that is broken off has whole comparisons.
-const ORDER: [Method; 5] = [Method::ProxSg, Method::ObproxSgPlus, Method::ObproxSg, Method::Rda, Method::ProxSvrg];
+const ORDER: [MethodKind; 5] =
+    [MethodKind::ProxSg, MethodKind::ObproxSgPlus, MethodKind::ObproxSg, MethodKind::Rda, MethodKind::ProxSvrg];
 
 fn scales() -> PossibleValuesParser {
     PossibleValuesParser::new(["full", "small", "tiny"])
@@ -82,7 +83,7 @@ pub struct Cell<'a> {
     pub scale: &'a str,
     pub kind: Kind,
     pub data: &'a DataSet,
-    pub method: Method,
+    pub method: MethodKind,
 }
 
 impl Cell<'_> {

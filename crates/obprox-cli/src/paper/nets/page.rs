@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use obprox::Method;
+use obprox::MethodKind;
 use obprox::output::write_whole;
 use obprox_infer::Kind;
 use obprox_report::chart::{Axis, Chart, Colour, Figure, Series};
@@ -85,7 +85,7 @@ fn rows(scale: &str, directory: &Path) -> Result<Vec<Row>, Failure> {
         let data = config().data.iter().find(|data| data.name == paper.data).expect("a test checks the names");
         let kind: Kind = paper.network.parse().expect("a test checks the names");
         let mut runs = [const { None }; 5];
-        for (run, method) in runs.iter_mut().zip(Method::PAPER) {
+        for (run, method) in runs.iter_mut().zip(MethodKind::PAPER) {
             *run = Record::read(&Cell { scale, kind, data, method }.log(directory))?;
         }
         rows.push(Row { paper, runs });
@@ -144,7 +144,7 @@ fn tables(rows: &[Row]) -> Vec<Table> {
 
 impl Table {
     fn header(&self) -> Vec<String> {
-        std::iter::once(self.title.to_owned()).chain(Method::PAPER.map(|method| title(method).to_owned())).collect()
+        std::iter::once(self.title.to_owned()).chain(MethodKind::PAPER.map(|method| title(method).to_owned())).collect()
     }
 
     fn markdown(&self) -> String {
@@ -173,11 +173,11 @@ impl Table {
 /// Density by epoch, the paper's last figure.
 fn density(row: &Row) -> Chart {
     let mut chart = Chart::new(row.name(), Axis::linear("epoch"), Axis::log("density").percent());
-    for (number, (run, method)) in row.runs.iter().zip(Method::PAPER).enumerate() {
+    for (number, (run, method)) in row.runs.iter().zip(MethodKind::PAPER).enumerate() {
         let Some(run) = run else { continue };
         let points = run.epochs.iter().map(|epoch| (epoch.epoch as f64, epoch.density));
         chart = chart.series(Series::line(title(method), points).coloured(Colour::Palette(number)));
-        if let Some(epoch) = run.first_orthant().filter(|_| method == Method::ObproxSgPlus) {
+        if let Some(epoch) = run.first_orthant().filter(|_| method == MethodKind::ObproxSgPlus) {
             chart = chart.mark(epoch as f64 - 1.0, "OBProx-SG+ switches");
         }
     }
