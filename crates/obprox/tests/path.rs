@@ -471,3 +471,28 @@ fn lambda_over_the_total_weight_is_larger_in_a_fold() {
     assert_eq!(validated.scores[0].lambda, 0.03, "the one of all rows");
     assert!((found.into_inner().unwrap()[0] - 0.04).abs() < 1e-15);
 }
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what was skipped must be told")]
+fn a_path_keeps_to_the_optimum_it_is_on() {
+    let Some(directory) = std::env::var_os("OBPROX_DATA") else {
+        eprintln!("skipped: OBPROX_DATA names no directory with a9a.xz");
+        return;
+    };
+    // Features 72 to 77 are three pairs that add up to 1 in every row: with an intercept what one of a pair loses the other
+    // can gain, and F stays the same.
+    let data = read(std::path::Path::new(&directory).join("a9a.xz"), &ReadOptions::default()).unwrap();
+    let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).unwrap();
+    let steps = Path::new(&problem).run().unwrap().steps;
+    let weights = |step: &obprox::path::Step| {
+        let block = &step.model.blocks[0];
+        let of = |j: u32| block.indices.iter().position(|&at| at == j).map_or(0.0, |at| block.values[at]);
+        (71..77).map(of).collect::<Vec<f64>>()
+    };
+    for pair in steps.windows(2) {
+        let (before, after) = (weights(&pair[0]), weights(&pair[1]));
+        let jump = before.iter().zip(&after).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(jump < 0.2, "{before:?}, then {after:?} at {}", pair[1].lambda);
+    }
+    assert!(weights(steps.last().unwrap()).iter().any(|x| x.abs() > 1.0), "they have something to say");
+}
