@@ -5,6 +5,7 @@
 //! parsed again when one has changed, and the sum of every shard, so that no other file is taken for it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,7 +166,7 @@ impl ShardedData {
     }
 
     /// The targets of all rows.
-    pub(crate) fn targets(&self) -> Result<Buffer<f64>> {
+    pub fn targets(&self) -> Result<Buffer<f64>> {
         let bytes = 8 * self.n_rows() as u128;
         memory::check(bytes, || format!("{} targets", self.n_rows()))?;
         let mut targets = Vec::with_capacity(self.n_rows());
@@ -208,8 +209,13 @@ impl ShardedData {
     fn load(&self, at: usize) -> Result<Dataset> {
         let (path, known) = (shard_path(&self.directory, at), &self.list.shards[at]);
         let advice = "remove the directory to parse the sources again";
-        let (shard, sum) = cache::read_summed(&path).map_err(|error| {
-            Error::file(path.display().to_string(), format!("not a whole shard ({error}): {advice}"))
+        let (shard, sum) = cache::read_summed(&path).map_err(|error| match error {
+            // What the system lacks is no fault of the shard.
+            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Error::file(path.display().to_string(), format!("the shard is missing: {advice}"))
+            }
+            Error::Io { .. } => error,
+            error => Error::file(path.display().to_string(), format!("{error}: {advice}")),
         })?;
         match (shard.matrix.n_rows(), sum) == (known.rows, known.sum) {
             true => Ok(shard),
