@@ -51,10 +51,12 @@ const MOST: usize = 32 << 20;
 pub type Make = fn() -> Reader;
 
 /// The readers by name, each to be made where it is wanted: some train a model first.
-pub const READERS: [(&str, Make); 26] = [
+pub const READERS: [(&str, Make); 28] = [
     ("libsvm", readers::text::libsvm),
     ("csv", readers::text::csv),
     ("table", readers::text::table),
+    ("parquet", readers::columns::parquet),
+    ("arrow", readers::columns::arrow),
     ("compressed-text", readers::text::compressed),
     ("numbers", readers::text::numbers),
     ("cache", readers::cache::whole),

@@ -42,6 +42,13 @@ fn text() {
 }
 
 #[test]
+fn tables() {
+    tried("table", 3000, 30);
+    tried("parquet", 1000, 10);
+    tried("arrow", 1000, 10);
+}
+
+#[test]
 fn caches() {
     tried("cache", 1500, 0);
     tried("cache-forged", 1500, 10);

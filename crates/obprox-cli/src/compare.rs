@@ -21,7 +21,7 @@ use crate::watch::{Bar, Log, Origin, interrupt};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Compare {
-    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
     data: PathBuf,
 
     /// Labelled data to score the models on

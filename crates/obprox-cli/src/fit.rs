@@ -27,7 +27,7 @@ use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Fit {
-    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
 

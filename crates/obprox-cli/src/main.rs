@@ -50,7 +50,7 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a sparse model on a LIBSVM or CSV file
+    /// Train a sparse model on a LIBSVM, CSV, Parquet or Arrow file
     Fit(Box<fit::Fit>),
     /// Predict labels, values or probabilities with a model
     Predict(predict::Predict),
@@ -76,6 +76,7 @@ enum Command {
 
 fn main() -> ExitCode {
     watch::interrupt::outlive_limits();
+    hush_decoders();
     let outcome = Cli::try_parse().map_err(failure::usage).and_then(|cli| match cli.command {
         Command::Fit(fit) => fit.run(),
         Command::Predict(predict) => predict.run(),
@@ -93,4 +94,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     })
+}
+
+/// A decoder that panics on a damaged file is an error of one line; whatever else panics is told in full.
+fn hush_decoders() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !obprox::data::panics_are_errors() {
+            told(panic);
+        }
+    }));
 }

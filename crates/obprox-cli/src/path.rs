@@ -23,7 +23,7 @@ use crate::watch::{Log, Origin, PathBar, interrupt};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PathCommand {
-    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
     data: PathBuf,
 
     /// Labelled data to score every model on

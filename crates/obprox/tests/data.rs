@@ -331,7 +331,6 @@ fn the_format_is_told_by_content() {
     for (bytes, expected) in [
         (&b"PK\x03\x04rest"[..], "file: is a zip archive: unpack it and give the file inside"),
         (b"a\0,\0b\0", "file: is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"),
-        (b"PAR1rest", "file: is a Parquet file: convert it to CSV or LIBSVM text first"),
     ] {
         assert_eq!(parse(bytes).unwrap_err().to_string(), expected);
     }

@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod checkpoint;
+pub mod columns;
 pub mod images;
 pub mod log;
 pub mod model;

@@ -14,7 +14,7 @@ use crate::input;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Convert {
-    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
     input: PathBuf,
 
     /// LIBSVM text if the name ends in .svm or .libsvm or is -, a cache otherwise

@@ -14,7 +14,7 @@ use crate::show::{self, bold, bytes, pairs, percent, plural, significant, trimme
 #[derive(Args)]
 #[command(after_help = "Example:\n  obprox data inspect train.svm.xz")]
 pub struct Inspect {
-    /// LIBSVM or CSV file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
+    /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
     data: PathBuf,
 
     #[command(flatten)]

@@ -46,6 +46,8 @@ pub struct DataFlags {
 enum FormatName {
     Libsvm,
     Csv,
+    Parquet,
+    Arrow,
     Cache,
 }
 
@@ -64,6 +66,8 @@ impl DataFlags {
             format: self.data_format.map(|format| match format {
                 FormatName::Libsvm => Format::Libsvm,
                 FormatName::Csv => Format::Csv,
+                FormatName::Parquet => Format::Parquet,
+                FormatName::Arrow => Format::Arrow,
                 FormatName::Cache => Format::Cache,
             }),
             label: self.label.clone().unwrap_or_default(),

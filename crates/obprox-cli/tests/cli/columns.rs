@@ -70,3 +70,32 @@ fn standard_input_is_a_table_too() {
     let predicted = shop.run_with_input("predict file.json -", &shop.read("people.csv"));
     assert_eq!(String::from_utf8(predicted.stdout).unwrap(), shop.ok("predict file.json people.csv"));
 }
+
+/// Which of the two holds depends on the feature that the library was built with.
+#[test]
+fn parquet_and_arrow_are_read_or_refused_with_a_reason() {
+    let shop = Workshop::new();
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../obprox/tests/columns");
+    for name in ["pyarrow.parquet", "polars.arrow", "pyarrow.feather"] {
+        std::fs::copy(format!("{files}/{name}"), shop.path(name)).unwrap();
+        let flags = "--label churn --categorical all --missing mean";
+        let output = shop.run(&format!("fit {name} {flags} --lambda 0.1max --out model.json"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        if said.contains("built without Parquet") {
+            assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+            continue;
+        }
+        assert!(output.status.success(), "{said}");
+        assert_eq!(shop.ok(&format!("predict model.json {name}")).lines().count(), 6);
+        let csv = "plan,country,age,visits,half,score,price,ok\npro,FR,30,1,1,0,1,1\n";
+        shop.write("new.csv", csv);
+        assert_eq!(shop.ok("predict model.json new.csv").lines().count(), 1);
+        // Damaged pages, and one line all the same.
+        let mut bytes = std::fs::read(shop.path(name)).unwrap();
+        bytes[40..400].fill(0xA5);
+        shop.write("damaged", bytes);
+        let damaged = shop.run(&format!("fit damaged {flags}"));
+        let said = String::from_utf8(damaged.stderr).unwrap();
+        assert!(damaged.status.success() || (damaged.status.code(), said.lines().count()) == (Some(2), 1), "{said}");
+    }
+}

@@ -10,11 +10,16 @@ mod csr;
 mod csv;
 mod dense;
 mod describe;
+mod guard;
 mod import;
+#[cfg(feature = "parquet")]
+mod ipc;
 mod label;
 mod libsvm;
 mod matrix;
 mod number;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod read;
 mod rows;
 mod shards;
@@ -34,6 +39,7 @@ pub use cache::write_cache;
 pub use csr::Csr;
 pub use dense::Dense;
 pub use describe::{Spread, Summary, Targets};
+pub use guard::panics_are_errors;
 pub use import::Stored;
 pub use label::Label;
 pub use libsvm::write_libsvm;

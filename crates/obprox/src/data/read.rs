@@ -9,6 +9,11 @@ use super::table::{Encoding, Recipe};
 use super::{Dataset, Label, cache, csv, libsvm, vector};
 use crate::{Error, Result, memory};
 
+/// The first bytes of Parquet files, of Arrow files and of Arrow streams.
+const PARQUET: &[u8] = b"PAR1";
+pub(super) const ARROW_FILE: &[u8] = b"ARROW1";
+const ARROW_STREAM: &[u8] = b"\xff\xff\xff\xff";
+
 /// What a made-up name takes, with where it is kept.
 const BYTES_A_NAME: u128 = 48;
 
@@ -19,6 +24,10 @@ pub enum Format {
     Libsvm,
     /// Separated columns, one of them the label.
     Csv,
+    /// Columns in pages; needs the cargo feature `parquet`.
+    Parquet,
+    /// Arrow's own file, which is Feather, or its stream; needs the cargo feature `parquet`.
+    Arrow,
     /// The binary cache that [`write_cache`](super::write_cache) makes.
     Cache,
 }
@@ -28,6 +37,8 @@ impl Format {
         match self {
             Self::Libsvm => "LIBSVM text",
             Self::Csv => "CSV",
+            Self::Parquet => "a Parquet file",
+            Self::Arrow => "an Arrow file",
             Self::Cache => "a cache",
         }
     }
@@ -69,7 +80,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// Reads a data file: LIBSVM text, CSV or a cache; text may be compressed by gzip, bzip2, xz or zstd. The path `-` is
+/// Reads a data file: LIBSVM text, CSV, Parquet, Arrow or a cache; all but the last may be compressed by gzip, bzip2, xz or zstd. The path `-` is
 /// standard input. A cache is mapped into memory: leave its file as it is while the data set lives.
 ///
 /// ```
@@ -82,7 +93,8 @@ impl Default for ReadOptions {
 /// ```
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dataset> {
     let path = path.as_ref();
-    read_source(Source::open(path)?, Some(path), options)
+    let file = Some(path).filter(|path| path.as_os_str() != STANDARD_INPUT);
+    read_source(Source::open(path)?, file, options)
 }
 
 /// Reads from a stream, such as bytes in memory; `name` stands for the file in messages.
@@ -98,7 +110,8 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
     let (source, format) = open(source, options)?;
     let mut dataset = match format {
         Format::Libsvm => libsvm::read(source, options.block)?,
-        Format::Csv => csv::read(source, path.filter(|path| path.as_os_str() != STANDARD_INPUT), options)?,
+        Format::Csv => csv::read(source, path, options)?,
+        Format::Parquet | Format::Arrow => read_columns(source, path, format, options)?,
         Format::Cache => match path.filter(|_| source.is_plain()) {
             Some(path) => cache::read(&name, path)?,
             None => return Err(Error::file(name, "a cache is mapped, not streamed: give it as an uncompressed file")),
@@ -120,20 +133,45 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
 /// Tells the format of a source.
 pub(super) fn open(source: Source, options: &ReadOptions) -> Result<(Source, Format)> {
     let format = options.format.unwrap_or_else(|| format_of(&source));
-    if format != Format::Cache && source.head().contains(&0) {
+    if matches!(format, Format::Libsvm | Format::Csv) && source.head().contains(&0) {
         return Err(Error::file(source.name, "is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"));
     }
-    if !matches!(format, Format::Csv) && !options.encoding.is_plain() {
-        let message = "columns have no names there: categorical, missing, keep and drop are for CSV";
+    if matches!(format, Format::Libsvm | Format::Cache) && !options.encoding.is_plain() {
+        let message = "columns have no names there: categorical, missing, keep and drop are for CSV, Parquet and Arrow";
         return Err(Error::file(source.name, format!("is {}: {message}", format.name())));
     }
     Ok((source, format))
+}
+
+/// A format of columns.
+#[cfg(feature = "parquet")]
+fn read_columns(source: Source, path: Option<&Path>, format: Format, options: &ReadOptions) -> Result<Dataset> {
+    use super::guard::guarded;
+
+    let name = source.name.clone();
+    let table = guarded(&name, || match format {
+        Format::Parquet => super::parquet::read(source, path, options),
+        _ => super::ipc::read(source, options),
+    });
+    table?.into_dataset(options)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_columns(source: Source, _: Option<&Path>, format: Format, _: &ReadOptions) -> Result<Dataset> {
+    let message = "this obprox was built without Parquet and Arrow: build it with the feature `parquet`, or give CSV";
+    Err(Error::file(source.name, format!("is {}: {message}", format.name())))
 }
 
 /// By content: the first line that shows one format or the other decides. Where none does, the name.
 fn format_of(source: &Source) -> Format {
     if source.head().starts_with(cache::MAGIC) {
         return Format::Cache;
+    }
+    if source.head().starts_with(PARQUET) {
+        return Format::Parquet;
+    }
+    if source.head().starts_with(ARROW_FILE) || source.head().starts_with(ARROW_STREAM) {
+        return Format::Arrow;
     }
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     for line in source.head().split(|&byte| byte == b'\n') {

@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use super::read::{Format, open};
+use super::read::{Format, open, read};
 use super::source::Source;
 use super::{Buffer, Builder, Dataset, Matrix, ReadOptions, cache, csv, libsvm, with_rows, write_cache};
 use crate::output::{lock_directory, write_whole};
@@ -303,8 +303,6 @@ fn each_piece(
     options: &ReadOptions,
     each: &mut dyn FnMut(Dataset) -> Result<()>,
 ) -> Result<Option<Columns>> {
-    /// Rows of a cache that are copied at a time.
-    const SOME: usize = 1 << 12;
     let (source, format) = open(Source::open(path)?, options)?;
     match format {
         Format::Libsvm => libsvm::read_pieces(source, options.block, each).map(|()| None),
@@ -312,17 +310,22 @@ fn each_piece(
             let (n_cols, names) = csv::read_pieces(source, options, each)?;
             Ok(Some(Columns { n_cols, names }))
         }
-        Format::Cache => {
-            let data = cache::read(&source.name, path)?;
-            let (n_rows, n_cols) = (data.matrix.n_rows() as u32, data.matrix.n_cols());
-            for first in (0..n_rows).step_by(SOME) {
-                let rows: Vec<u32> = (first..n_rows.min(first + SOME as u32)).collect();
-                let targets = data.targets[first as usize..][..rows.len()].to_vec();
-                each(Dataset::new(data.matrix.keep_rows(&rows), targets))?;
-            }
-            Ok(data.names.map(|names| Columns { n_cols, names: Some(names) }))
-        }
+        Format::Cache => in_pieces(cache::read(&source.name, path)?, each),
+        // A file of columns is read as a whole, so one that is to be cut into shards comes in parts.
+        Format::Parquet | Format::Arrow => in_pieces(read(path, options)?, each),
     }
+}
+
+/// Hands out the rows of a data set, some at a time.
+fn in_pieces(data: Dataset, each: &mut dyn FnMut(Dataset) -> Result<()>) -> Result<Option<Columns>> {
+    const SOME: usize = 1 << 12;
+    let (n_rows, n_cols) = (data.matrix.n_rows() as u32, data.matrix.n_cols());
+    for first in (0..n_rows).step_by(SOME) {
+        let rows: Vec<u32> = (first..n_rows.min(first + SOME as u32)).collect();
+        let targets = data.targets[first as usize..][..rows.len()].to_vec();
+        each(Dataset::new(data.matrix.keep_rows(&rows), targets))?;
+    }
+    Ok(data.names.map(|names| Columns { n_cols, names: Some(names) }))
 }
 
 /// Rows on their way into shards.

@@ -179,6 +179,17 @@ impl Source {
     }
 }
 
+impl Source {
+    /// All bytes that are left.
+    #[cfg(feature = "parquet")]
+    pub fn into_bytes(mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let outcome = (&mut self.head).chain(&mut self.rest).read_to_end(&mut bytes);
+        outcome.map_err(|error| failure(&self.name, self.compression, error))?;
+        Ok(bytes)
+    }
+}
+
 impl PlainFile {
     /// Reads until the buffer is full or the file ends, on all threads.
     fn fill(&mut self, buffer: &mut [u8]) -> (usize, io::Result<()>) {
@@ -275,7 +286,7 @@ impl Compression {
 fn foreign_format(head: &[u8]) -> Option<&'static str> {
     let magics: [(&[u8], &str); 4] = [
         (b"PK\x03\x04", "is a zip archive: unpack it and give the file inside"),
-        (b"PAR1", "is a Parquet file: convert it to CSV or LIBSVM text first"),
+        (b"FEA1", "is a Feather file of the first version: write it again, as version 2"),
         (b"7z\xbc\xaf\x27\x1c", "is a 7-Zip archive: unpack it and give the file inside"),
         (b"\x89HDF", "is an HDF5 file: convert it to CSV or LIBSVM text first"),
     ];

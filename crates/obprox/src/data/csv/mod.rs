@@ -25,7 +25,7 @@ use fields::{Head, for_each_field, too_few, too_many, without_cr};
 pub(super) use fields::find_label;
 
 /// What to do about a column with words.
-const WORDS: &str = "encode the column (categorical) or leave it out (drop)";
+pub(super) const WORDS: &str = "encode the column (categorical) or leave it out (drop)";
 
 /// Reads a whole stream; `again` is where its file can be read once more.
 pub(super) fn read(mut source: Source, again: Option<&Path>, options: &ReadOptions) -> Result<Dataset> {

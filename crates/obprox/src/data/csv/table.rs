@@ -1,6 +1,5 @@
 //! CSV → [`Table`]: columns of numbers and words, those that nobody wants passed over.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use crate::data::ReadOptions;
 use crate::data::blocks::{Blocks, Flaw, cut};
 use crate::data::number::{self, shown};
 use crate::data::source::Source;
-use crate::data::table::{Cells, Column, NO_WORD, Selection, Table, Wanted};
+use crate::data::table::{Cells, Column, Selection, Table, Wanted, Words};
 use crate::{Error, Result};
 
 /// Reads a whole stream. A column may turn out to have words in it after many lines of numbers; then the file at
@@ -73,12 +72,6 @@ enum Part {
     Skipped,
     Numbers(Vec<f64>),
     Words(Words),
-}
-
-#[derive(Default)]
-struct Words {
-    known: HashMap<String, u32>,
-    codes: Vec<u32>,
 }
 
 impl Layout {
@@ -180,7 +173,7 @@ impl Layout {
             match (&mut piece.parts[number], number::parse(field)) {
                 (Part::Skipped, _) => {}
                 (Part::Words(words), _) => match str::from_utf8(field) {
-                    Ok(word) => words.push(word),
+                    Ok(word) => words.push(Some(word).filter(|word| !word.is_empty())),
                     Err(_) => return ControlFlow::Break((column, format!("{} is not UTF-8 text", shown(field)))),
                 },
                 (Part::Numbers(values), Ok(value)) => values.push(value),
@@ -237,33 +230,7 @@ impl Part {
         match self {
             Self::Skipped => None,
             Self::Numbers(values) => Some(Cells::Numbers(values)),
-            Self::Words(Words { known, codes }) => {
-                let mut words = vec![String::new(); known.len()];
-                known.into_iter().for_each(|(word, code)| words[code as usize] = word);
-                Some(Cells::Words { words, codes })
-            }
+            Self::Words(words) => Some(words.finish()),
         }
-    }
-}
-
-impl Words {
-    /// Appends a word; an empty one is missing.
-    fn push(&mut self, word: &str) {
-        let code = if word.is_empty() { NO_WORD } else { self.code(word) };
-        self.codes.push(code);
-    }
-
-    fn code(&mut self, word: &str) -> u32 {
-        let next = self.known.len() as u32;
-        match self.known.get(word) {
-            Some(&code) => code,
-            None => *self.known.entry(word.to_owned()).or_insert(next),
-        }
-    }
-
-    fn append(&mut self, other: Self) {
-        let mut codes = vec![0; other.known.len()];
-        other.known.into_iter().for_each(|(word, code)| codes[code as usize] = self.code(&word));
-        self.codes.extend(other.codes.into_iter().map(|code| codes.get(code as usize).copied().unwrap_or(NO_WORD)));
     }
 }

@@ -3,12 +3,19 @@
 //! A reader of a format turns its file into a [`Table`]; a [`Recipe`] turns any table into rows of features. It is learnt
 //! from the training data as [`Encoding`] says, goes with the model, and finds the columns of other tables by their names.
 
+#[cfg(feature = "arrow")]
+pub(super) mod arrow;
 mod encoding;
+#[cfg(feature = "arrow")]
+mod lists;
 mod recipe;
 mod rows;
+mod words;
 
 pub use encoding::{Categorical, Encoding, Missing};
 pub use recipe::{Encoded, Features, Fill, Recipe};
+
+pub(super) use words::Words;
 
 use super::csv::find_label;
 use super::{Dataset, Label, ReadOptions};
@@ -41,7 +48,7 @@ pub(super) enum Cells {
     Numbers(Vec<f64>),
     /// Words: which of them each row has, or [`NO_WORD`].
     Words { words: Vec<String>, codes: Vec<u32> },
-    #[allow(dead_code, reason = "CSV has no lists")]
+    #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "CSV has no lists"))]
     /// Features of one's own numbering, counted from 0: row r has those from `offsets[r]` to `offsets[r + 1]`, rising.
     Lists { offsets: Vec<usize>, indices: Vec<u32>, values: Vec<f64> },
 }
@@ -125,7 +132,7 @@ impl Table {
         let of_file = |error: Error| error.of_file(self.name.as_ref());
         let targets = recipe.targets(self.label.as_ref(), self.n_rows).map_err(of_file)?;
         let matrix = recipe.rows(&self).map_err(of_file)?;
-        let names = Some(recipe.names());
+        let names = recipe.names();
         Ok(Dataset { names, recipe: Some(recipe.into()), ..Dataset::new(matrix, targets) })
     }
 }

@@ -13,6 +13,9 @@ pub(super) const FILL: &str =
     "fill them in, drop the column, or choose what stands for them (missing: mean, zero or indicator)";
 pub(super) const FILL_LABELS: &str = "fill them in or drop the rows";
 
+/// So many places of lists have names; one stray index must not cost gigabytes.
+const MOST_PLACES: usize = 1 << 18;
+
 /// How a table becomes rows of features; learnt from the training data, kept in the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
@@ -166,8 +169,12 @@ impl Recipe {
         }
     }
 
-    /// The names of the features, in their order.
-    pub(super) fn names(&self) -> Vec<String> {
+    /// The names of the features, in their order; none where lists make too many of them.
+    pub(super) fn names(&self) -> Option<Vec<String>> {
+        let width = |column: &Encoded| if let Features::List(_, width) = column.features { width as usize } else { 0 };
+        if self.columns.iter().map(width).sum::<usize>() > MOST_PLACES {
+            return None;
+        }
         let mut names = Vec::new();
         for Encoded { name, features, missing } in &self.columns {
             match features {
@@ -181,7 +188,7 @@ impl Recipe {
                 names.push(format!("{name}:missing"));
             }
         }
-        names
+        Some(names)
     }
 
     /// What is wanted of the columns of a table; all of the recipe's must be there.

@@ -306,9 +306,10 @@ impl Memory {
                 let row = block * BLOCK + at;
                 problem.loss().hessian(margins, problem.targets()[row], &mut hessian);
                 let weight = problem.row_weight(row) * share;
-                let bend = |line: &[f64]| pass::weighted(weight, || line.iter().zip(&*shift).map(|(h, s)| h * s).sum());
-                let bent: Vec<f64> = hessian.chunks_exact(outputs).map(bend).collect();
-                shift.copy_from_slice(&bent);
+                let product =
+                    |line: &[f64]| pass::weighted(weight, || line.iter().zip(&*shift).map(|(h, s)| h * s).sum());
+                let products: Vec<f64> = hessian.chunks_exact(outputs).map(product).collect();
+                shift.copy_from_slice(&products);
             }
         });
         let of_output = |output: usize| {

@@ -1,0 +1,231 @@
+//! Arrow's record batches → [`Table`], whichever format they come from.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Schema};
+
+use super::lists::{Lists, is_list, values_of};
+use super::{Cells, Column, Selection, Table, Wanted, Words};
+use crate::data::ReadOptions;
+use crate::data::csv::WORDS;
+use crate::{Error, Result};
+
+/// What is read of the columns of a schema.
+pub struct Plan {
+    name: String,
+    label: Option<String>,
+    columns: Vec<Growing>,
+    /// The fields that are needed, rising.
+    pub fields: Vec<usize>,
+}
+
+/// A column that grows batch by batch.
+struct Growing {
+    name: String,
+    cells: Parts,
+}
+
+enum Parts {
+    Numbers(Vec<f64>),
+    Words(Words),
+    /// With the name of the column that has the values, where another one has.
+    Lists(Lists, Option<String>),
+}
+
+/// What a column can be.
+enum Kind {
+    Numbers,
+    Words,
+    Lists,
+}
+
+impl Plan {
+    /// Of a file of that name, as the options say.
+    pub fn of(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Self> {
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let Selection { wanted, label } = Selection::of(file, &names, true, options)?;
+        let values: Vec<Option<usize>> = (0..names.len()).map(|at| values_of(schema, at)).collect();
+        let (mut columns, mut fields) = (Vec::new(), Vec::new());
+        for (at, &wanted) in wanted.iter().enumerate() {
+            // Values go with their indices.
+            if wanted == Wanted::Skipped || values.contains(&Some(at)) {
+                continue;
+            }
+            let name = names[at].clone();
+            let refuse = |why: String| Error::file(file, format!("column `{name}`: {why}"));
+            let kind = kind(schema.field(at).data_type()).map_err(refuse)?;
+            let cells = match (kind, wanted) {
+                (Kind::Words, Wanted::Numbers) if options.recipe.is_some() => {
+                    return Err(refuse("has words where the training data has numbers".into()));
+                }
+                (Kind::Words, Wanted::Numbers) => return Err(refuse(format!("has words: {WORDS}"))),
+                (Kind::Lists, Wanted::Words) => return Err(refuse("lists cannot be categories: drop it".into())),
+                (Kind::Lists, _) => {
+                    fields.extend(values[at]);
+                    Parts::Lists(Lists::default(), values[at].map(|at| names[at].clone()))
+                }
+                (Kind::Words, _) | (Kind::Numbers, Wanted::Words) => Parts::Words(Words::default()),
+                (Kind::Numbers, _) => Parts::Numbers(Vec::new()),
+            };
+            columns.push(Growing { name, cells });
+            fields.push(at);
+        }
+        fields.sort_unstable();
+        Ok(Self { name: file.to_owned(), label: label.map(|label| names[label].clone()), columns, fields })
+    }
+
+    /// Reads the batches, which have at least the fields that are needed.
+    pub fn read(
+        mut self,
+        batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
+    ) -> Result<Table> {
+        let mut n_rows = 0;
+        let damaged = |file: &str, error: &dyn std::fmt::Display| {
+            Error::file(file, format!("cannot be read ({error}): get the file again"))
+        };
+        for batch in batches {
+            let batch = batch.map_err(|error| damaged(&self.name, &error))?;
+            for column in &mut self.columns {
+                column.append(&batch).map_err(|(row, why)| {
+                    let place = row.map_or(String::new(), |row| format!("row {}: ", n_rows + row + 1));
+                    Error::file(&self.name, format!("column `{}`: {place}{why}", column.name))
+                })?;
+            }
+            n_rows += batch.num_rows();
+        }
+        let (mut label, mut columns) = (None, Vec::new());
+        for Growing { name, cells } in self.columns {
+            let column = Column { name, cells: cells.finish() };
+            if self.label.as_ref() == Some(&column.name) { label = Some(column) } else { columns.push(column) }
+        }
+        Ok(Table { name: self.name, n_rows, fields: None, label, columns })
+    }
+}
+
+impl Growing {
+    fn append(&mut self, batch: &RecordBatch) -> std::result::Result<(), (Option<usize>, String)> {
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| (None, "is not in every part".to_owned()));
+        let array = column(&self.name)?.as_ref();
+        match &mut self.cells {
+            Parts::Numbers(all) => {
+                let values = numbers(array).ok_or_else(|| (None, "is not of one type in all parts".to_owned()))?;
+                if let Some(row) = values.iter().position(|value| value.is_infinite()) {
+                    return Err((Some(row), format!("{} is not a finite number", values[row])));
+                }
+                all.extend(values);
+            }
+            Parts::Words(all) => append_words(array, all).map_err(|why| (None, why))?,
+            Parts::Lists(all, values) => {
+                let values = values.as_deref().map(column).transpose()?;
+                all.append(array, values.map(AsRef::as_ref)).map_err(|(row, why)| (Some(row), why))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Parts {
+    fn finish(self) -> Cells {
+        match self {
+            Self::Numbers(values) => Cells::Numbers(values),
+            Self::Words(words) => words.finish(),
+            Self::Lists(lists, _) => lists.finish(),
+        }
+    }
+}
+
+/// What a type can be, or why it can be nothing.
+fn kind(of: &DataType) -> std::result::Result<Kind, String> {
+    use DataType::*;
+    match of {
+        Null | Boolean | Float16 | Float32 | Float64 | Decimal128(..) => Ok(Kind::Numbers),
+        _ if of.is_integer() => Ok(Kind::Numbers),
+        Utf8 | LargeUtf8 | Utf8View => Ok(Kind::Words),
+        Dictionary(_, values) => match kind(values)? {
+            Kind::Lists => Err("a dictionary of lists is no feature: drop it".into()),
+            kind => Ok(kind),
+        },
+        _ if is_list(of) => Ok(Kind::Lists),
+        _ if of.is_temporal() => Err("dates and times are no numbers: make numbers of them, or drop it".into()),
+        _ => Err(format!("{of} is no type for features: drop it")),
+    }
+}
+
+/// The numbers of a column, NaN where one is missing; nothing where it has no numbers.
+pub fn numbers(array: &dyn Array) -> Option<Vec<f64>> {
+    fn of<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64) -> Vec<f64> {
+        array.as_primitive::<T>().iter().map(|value| value.map_or(f64::NAN, &to)).collect()
+    }
+    Some(match array.data_type() {
+        DataType::Null => vec![f64::NAN; array.len()],
+        DataType::Boolean => {
+            array.as_boolean().iter().map(|value| value.map_or(f64::NAN, |value| f64::from(u8::from(value)))).collect()
+        }
+        DataType::Int8 => of::<Int8Type>(array, f64::from),
+        DataType::Int16 => of::<Int16Type>(array, f64::from),
+        DataType::Int32 => of::<Int32Type>(array, f64::from),
+        DataType::Int64 => of::<Int64Type>(array, |value| value as f64),
+        DataType::UInt8 => of::<UInt8Type>(array, f64::from),
+        DataType::UInt16 => of::<UInt16Type>(array, f64::from),
+        DataType::UInt32 => of::<UInt32Type>(array, f64::from),
+        DataType::UInt64 => of::<UInt64Type>(array, |value| value as f64),
+        DataType::Float16 => of::<Float16Type>(array, |value| value.to_f64()),
+        DataType::Float32 => of::<Float32Type>(array, f64::from),
+        DataType::Float64 => of::<Float64Type>(array, |value| value),
+        DataType::Decimal128(_, scale) => {
+            let unit = 10f64.powi(-i32::from(*scale));
+            // Dividing rounds once where the power of ten is exact.
+            let to =
+                |value: i128| if *scale > 0 { value as f64 / 10f64.powi((*scale).into()) } else { value as f64 * unit };
+            of::<Decimal128Type>(array, to)
+        }
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = numbers(dictionary.values().as_ref())?;
+            keys(array).map(|key| key.and_then(|key| values.get(key).copied()).unwrap_or(f64::NAN)).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Which value of its dictionary each row has.
+fn keys(array: &dyn Array) -> impl Iterator<Item = Option<usize>> + '_ {
+    let dictionary = array.as_any_dictionary();
+    let (keys, nulls) = (dictionary.normalized_keys(), dictionary.keys().logical_nulls());
+    keys.into_iter()
+        .enumerate()
+        .map(move |(row, key)| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)).then_some(key))
+}
+
+/// Appends a column of words, or of numbers as words.
+fn append_words(array: &dyn Array, to: &mut Words) -> std::result::Result<(), String> {
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().for_each(|word| to.push(word)),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().for_each(|word| to.push(word)),
+        DataType::Utf8View => array.as_string_view().iter().for_each(|word| to.push(word)),
+        DataType::Dictionary(..) => {
+            let mut values = Words::default();
+            append_words(array.as_any_dictionary().values().as_ref(), &mut values)?;
+            let Cells::Words { words, codes } = values.finish() else { unreachable!("words are words") };
+            let word = |key: usize| codes.get(key).and_then(|&code| words.get(code as usize));
+            keys(array).for_each(|key| to.push(key.and_then(word).map(String::as_str)));
+        }
+        DataType::Boolean => {
+            let word = |value: bool| if value { "true" } else { "false" };
+            array.as_boolean().iter().for_each(|value| to.push(value.map(word)));
+        }
+        DataType::Int64 => array.as_primitive::<Int64Type>().iter().for_each(|value| {
+            to.push(value.map(|value| value.to_string()).as_deref());
+        }),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().iter().for_each(|value| {
+            to.push(value.map(|value| value.to_string()).as_deref());
+        }),
+        _ => {
+            for value in numbers(array).ok_or("is not of one type in all parts")? {
+                to.push(Some(value.to_string()).filter(|_| !value.is_nan()).as_deref());
+            }
+        }
+    }
+    Ok(())
+}
