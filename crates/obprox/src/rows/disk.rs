@@ -11,10 +11,15 @@
 //! Newton step is two passes, its Hessian and its trial. Margins are as long as the targets, which are in memory too: what
 //! they alone decide needs no shard.
 
+mod change;
+mod seen;
+
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use self::change::{Bend, Change};
+use self::seen::Seen;
 use super::memory::centring::{self, Alike};
 use super::memory::{Memory, pass};
 use super::{DualJob, Job, Shape, Shards, Sums, between};
@@ -47,64 +52,10 @@ pub(crate) struct Disk {
     room: u64,
 }
 
-/// What a pass at a point brings home, whatever it was asked for.
-#[derive(Default)]
-struct Seen {
-    /// f and its slopes along the intercepts; those along all columns where a pass sees them.
-    gradient: Sums,
-    /// Those along the coordinates of the working set of some outputs, where they were asked for.
-    slopes: Option<(Range<usize>, Sums)>,
-    /// x·d + b of all rows.
-    margins: Vec<f64>,
-    alike: Option<Option<Alike>>,
-}
-
-impl Seen {
-    /// Looks at the rows of one more shard.
-    fn add(&mut self, rows: &mut Memory, sees_all: bool) -> Result<()> {
-        let gradient = rows.run(&Job::Gradient { columns: sees_all })?;
-        self.gradient = std::mem::take(&mut self.gradient).plus(&gradient);
-        if let Some((outputs, sums)) = &mut self.slopes {
-            let slopes = rows.run(&Job::Slopes { outputs: outputs.clone(), features: true })?;
-            *sums = std::mem::take(sums).plus(&slopes);
-        }
-        self.margins.extend_from_slice(rows.margins());
-        Ok(())
-    }
-
-    fn with_slopes(outputs: Option<&Range<usize>>) -> Self {
-        Self { slopes: outputs.map(|outputs| (outputs.clone(), Sums::default())), ..Self::default() }
-    }
-
-    /// f and the slopes along the intercepts.
-    fn numbers(&self) -> Vec<f64> {
-        self.gradient.numbers.clone()
-    }
-}
-
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Times {
     set: u64,
     place: u64,
-}
-
-/// A change of state that a job made.
-enum Change {
-    Propose { outputs: Range<usize>, x: Vec<f64>, z: Vec<f64> },
-    Begin,
-    Move(f64),
-    Free(Vec<u32>),
-    Replace(Vec<(usize, Vec<f64>)>),
-    Correct(Vec<f64>),
-}
-
-/// A step that had to be short: from which point, and after which share of it rows began to bend.
-struct Bend {
-    at: Point,
-    outputs: Range<usize>,
-    x: Vec<f64>,
-    z: Vec<f64>,
-    after: f64,
 }
 
 /// The columns of a shard that are worked on, and where its rows are.
@@ -119,32 +70,6 @@ struct Part {
 
 /// More work on a shard, where it was read, and on what is made of it.
 type OnShard<'a> = &'a mut dyn FnMut(&Disk, Option<&Problem>, &mut Part) -> Result<()>;
-
-impl Change {
-    /// What a job changes, beside what it adds up.
-    fn of(job: &Job) -> Option<Self> {
-        Some(match job {
-            Job::Propose { outputs, x, z } => Self::Propose { outputs: outputs.clone(), x: x.to_vec(), z: z.to_vec() },
-            Job::Dual(DualJob::Begin) => Self::Begin,
-            Job::Dual(DualJob::Move(step)) => Self::Move(*step),
-            Job::Dual(DualJob::Free(features)) => Self::Free(features.to_vec()),
-            Job::Dual(DualJob::FreeReplace(by)) => Self::Replace(by.to_vec()),
-            Job::Dual(DualJob::FreeCorrect(delta)) => Self::Correct(delta.to_vec()),
-            _ => return None,
-        })
-    }
-
-    fn job(&self) -> Job<'_> {
-        match self {
-            Self::Propose { outputs, x, z } => Job::Propose { outputs: outputs.clone(), x, z },
-            Self::Begin => Job::Dual(DualJob::Begin),
-            Self::Move(step) => Job::Dual(DualJob::Move(*step)),
-            Self::Free(features) => Job::Dual(DualJob::Free(features)),
-            Self::Replace(by) => Job::Dual(DualJob::FreeReplace(by)),
-            Self::Correct(delta) => Job::Dual(DualJob::FreeCorrect(delta)),
-        }
-    }
-}
 
 impl Disk {
     /// The rows of a problem that is in shards, nowhere yet; as they are, where a pass is to see all.
@@ -497,26 +422,6 @@ impl Disk {
 fn places_in(own: &[usize], order: &[usize]) -> Vec<usize> {
     let find = |place: &usize| own.iter().position(|own| own == place).expect("an order that has all that is wanted");
     if own == order { (0..order.len()).collect() } else { order.iter().map(find).collect() }
-}
-
-impl Sums {
-    fn plus(self, other: &Self) -> Self {
-        self.with(other, |a, b| a + b)
-    }
-
-    fn larger(self, other: &Self) -> Self {
-        self.with(other, f64::max)
-    }
-
-    fn with(mut self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
-        self.numbers.resize(other.numbers.len(), 0.0);
-        self.numbers.iter_mut().zip(&other.numbers).for_each(|(sum, value)| *sum = of(*sum, *value));
-        if self.array.is_empty() {
-            self.array = Huge::zeros(other.array.len());
-        }
-        self.array.iter_mut().zip(&other.array[..]).for_each(|(sum, value)| *sum = of(*sum, *value));
-        self
-    }
 }
 
 impl Shards for Disk {
