@@ -51,7 +51,7 @@ const MOST: usize = 32 << 20;
 pub type Make = fn() -> Reader;
 
 /// The readers by name, each to be made where it is wanted: some train a model first.
-pub const READERS: [(&str, Make); 28] = [
+pub const READERS: [(&str, Make); 29] = [
     ("libsvm", readers::text::libsvm),
     ("csv", readers::text::csv),
     ("table", readers::text::table),
@@ -61,6 +61,7 @@ pub const READERS: [(&str, Make); 28] = [
     ("numbers", readers::text::numbers),
     ("cache", readers::cache::whole),
     ("cache-forged", readers::cache::forged),
+    ("shards", readers::shards::list),
     ("model", readers::model::models),
     ("log", readers::log::logs),
     ("checkpoint-auto", readers::checkpoint::auto),

@@ -15,8 +15,8 @@ use obprox_report::Report;
 use crate::destination::{Destination, check_directory};
 use crate::failure::Failure;
 use crate::flags::{
-    DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, TableFlags, duration, in_pool, parse_solver,
-    solver_names, whole,
+    DataFlags, LambdaFlag, MemoryFlags, MethodFlags, ProblemFlags, ReportFlags, TableFlags, duration, in_pool, named,
+    parse_solver, solver_names, whole,
 };
 use crate::input::{self, shown};
 use crate::losses::Losses;
@@ -28,7 +28,8 @@ use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 #[command(after_help = EXAMPLES)]
 pub struct Fit {
     /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
-    data: PathBuf,
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
 
     /// Labelled data to score the model on
     #[arg(long, value_name = "FILE")]
@@ -88,6 +89,9 @@ pub struct Fit {
 
     #[command(flatten)]
     reading: DataFlags,
+
+    #[command(flatten)]
+    memory: MemoryFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -99,6 +103,7 @@ Examples:
   obprox fit train.svm --solver prox-svrg --step auto --epochs 100 --log run.jsonl
   obprox fit train.svm --epochs 500 --checkpoint state --resume --out model.json
   obprox fit train.svm --time 60s --out model.json    what a minute gives
+  obprox fit 'part-*.svm.zst' --memory 2G --out model.json    data larger than memory
   xzcat train.xz | obprox fit - --lambda 1e-4";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -123,6 +128,8 @@ impl Fit {
                 settings.method.name()
             )));
         }
+        self.memory.check(&self.data)?;
+        self.check_memory(&settings)?;
         let out = self.out.clone().map(Destination::from);
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
@@ -137,15 +144,23 @@ impl Fit {
 
         // ---- data --------------------------------------------------------------------------------------------
         let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
-        let (mut problem, test) =
-            input::problem(&self.data, test, &self.problem, lambda, (&self.reading, &self.table), self.quiet)?;
+        let name = PathBuf::from(named(&self.data));
+        let (mut problem, test) = match self.memory.shards(&self.data, &self.reading.options(), self.quiet)? {
+            Some(shards) => {
+                input::problem_of_shards(shards, test, &self.problem, lambda, (&self.reading, &self.table), self.quiet)?
+            }
+            None => {
+                let flags = (&self.reading, &self.table);
+                input::problem(&self.data[0], test, &self.problem, lambda, flags, self.quiet)?
+            }
+        };
         if self.format == ModelFormat::Liblinear {
             Model::check_liblinear(problem.loss(), problem.labels())?;
         }
 
         // ---- the run -----------------------------------------------------------------------------------------
         let logged = self.log.is_some() || self.report.wanted();
-        let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);
+        let origin = Origin::new(&name, self.test.as_deref(), &self.problem, threads);
         let mut log = logged.then(|| Log::new(self.log.clone(), origin));
         let (fit, batch, search) = match self.nnz {
             Some(most) => {
@@ -184,7 +199,7 @@ impl Fit {
             show::note(&format!("interrupted: {kept}"), self.quiet);
         }
         if !self.quiet && out != Some(&Destination::Stdout) {
-            let names = (shown(&self.data), self.test.as_deref().map(shown));
+            let names = (shown(&name), self.test.as_deref().map(shown));
             show::print(&show::fit(&Outcome {
                 data: &names.0,
                 problem: &problem,
@@ -228,7 +243,7 @@ impl Fit {
             show::announce_checkpoint(directory, self.resume, obprox::has_checkpoint(directory), self.quiet);
             run = run.checkpoint(directory, self.resume);
         }
-        let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
+        let fit = run.fit().map_err(Failure::about(&named(&self.data)))?;
         if fit.status == Status::Stopped && limit.is_over() {
             show::note("the time given by --time is over", self.quiet);
         }
@@ -243,13 +258,34 @@ impl Fit {
             None => at_most(problem, most, settings, Some(&mut bar)),
             Some(directory) => at_most_kept(problem, most, settings, Some(&mut bar), (directory, self.resume)),
         };
-        found.map_err(Failure::about(&shown(&self.data)))
+        found.map_err(Failure::about(&named(&self.data)))
+    }
+
+    /// What is not there for rows on a disk is refused before they are parsed.
+    fn check_memory(&self, settings: &Settings) -> Result<(), Failure> {
+        if self.memory.memory.is_none() {
+            return Ok(());
+        }
+        let refused = [
+            ("--standardize", self.problem.standardize),
+            ("--names", self.reading.names.is_some()),
+            ("--nnz", self.nnz.is_some()),
+        ];
+        if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
+            return Err(Failure::input(format!("{flag}: cannot be used with --memory")));
+        }
+        match settings.method {
+            Method::Auto => Ok(()),
+            _ => Err(Failure::input("--memory: only auto reads rows from a disk")),
+        }
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
         let out = ("--out", out.and_then(Destination::file));
         let writes = [out, ("--log", self.log.as_deref()), self.report.writes()];
-        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
+        for data in &self.data {
+            input::check_paths(data, self.test.as_deref(), &self.problem, &writes)?;
+        }
         match &self.checkpoint {
             Some(directory) => check_directory("--checkpoint", directory),
             None => Ok(()),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use obprox::data::{Dataset, Label, ReadOptions, read};
+use obprox::data::{Dataset, Label, ReadOptions, ShardedData, read};
 use obprox::{Lambda, Model, Problem};
 
 use crate::destination::{check_distinct, check_file};
@@ -116,6 +116,24 @@ pub fn problem(
         check_labels(&problem, rows, path)?;
     }
     Ok((problem, test_rows))
+}
+
+/// The same of rows that are read shard by shard; the test data is in memory.
+pub fn problem_of_shards(
+    shards: Arc<ShardedData>,
+    test: Option<&Path>,
+    problem: &ProblemFlags,
+    lambda: Lambda,
+    (reading, table): (&DataFlags, &TableFlags),
+    quiet: bool,
+) -> Result<(Problem, Option<Dataset>), Failure> {
+    check_label(reading)?;
+    let rows = test.map(|path| self::data(path, reading, table, quiet)).transpose()?;
+    let problem = problem.problem_of_shards(shards, lambda, quiet)?;
+    if let (Some(rows), Some(path)) = (&rows, test) {
+        check_labels(&problem, rows, path)?;
+    }
+    Ok((problem, rows))
 }
 
 /// Refuses test rows whose label the problem does not know, before any training.

@@ -312,6 +312,11 @@ impl Problem {
         &self.matrix
     }
 
+    /// Entries of the rows that are not zero, wherever they are.
+    pub fn nnz(&self) -> usize {
+        self.shards.as_ref().map_or_else(|| self.matrix.nnz(), |shards| shards.nnz())
+    }
+
     /// Targets as the loss wants them: ±1, class numbers or values.
     pub fn targets(&self) -> &[f64] {
         &self.targets.values

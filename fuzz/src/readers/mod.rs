@@ -8,6 +8,7 @@ pub mod log;
 pub mod model;
 pub mod network;
 pub mod part;
+pub mod shards;
 pub mod text;
 
 use obprox::data::{Dataset, Synth, Task};

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod data;
 mod lambda;
+mod memory;
 mod method;
 mod penalty;
 mod problem;
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub use checkpoint::CheckpointFlags;
 pub use data::{DataFlags, in_pool};
 pub use lambda::{LambdaFlag, PathFlags};
+pub use memory::{MemoryFlags, named};
 #[cfg(feature = "net")]
 pub use method::parse_decay;
 pub use method::{MethodFlags, parse_solver, schedule_words, solver_names};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use obprox::data::{Dataset, read_vector};
+use obprox::data::{Buffer, Dataset, ShardedData, read_vector};
 use obprox::loss::{Huber, Loss, LossKind, Task};
 use obprox::{ClassWeights, Lambda, Problem, Terms, distinct};
 
@@ -81,10 +81,30 @@ impl ProblemFlags {
 
     /// Reads the weights and states the problem.
     pub fn problem(&self, data: Dataset, file: &Path, lambda: Lambda, quiet: bool) -> Result<Problem, Failure> {
+        let terms = self.terms(data.matrix.n_cols(), lambda)?;
+        let _waiting = watch::waiting("preparing the problem".into(), quiet);
+        let loss = self.kind().build(self.classes(|| Ok(data.targets.clone()))?);
+        Problem::new(data, loss, &terms).map_err(Failure::about(&shown(file)))
+    }
+
+    /// The same of rows that are read shard by shard.
+    pub fn problem_of_shards(&self, data: Arc<ShardedData>, lambda: Lambda, quiet: bool) -> Result<Problem, Failure> {
+        let terms = self.terms(data.n_cols(), lambda)?;
+        let _waiting = watch::waiting("preparing the problem".into(), quiet);
+        let loss = self.kind().build(self.classes(|| data.targets())?);
+        Ok(Problem::of_shards(data, loss, &terms)?)
+    }
+
+    /// The classes that the loss is made for.
+    fn classes(&self, targets: impl FnOnce() -> obprox::Result<Buffer<f64>>) -> Result<usize, Failure> {
+        Ok(if self.kind() == LossKind::Softmax { distinct(&targets()?).len() } else { 1 })
+    }
+
+    fn terms(&self, n_cols: usize, lambda: Lambda) -> Result<Terms, Failure> {
         let vector = |path: &Option<PathBuf>| path.as_ref().map(read_vector).transpose();
         let weights = vector(&self.feature_weights)?;
-        let penalty = self.penalty.read(data.matrix.n_cols(), weights.as_deref())?;
-        let terms = Terms {
+        let penalty = self.penalty.read(n_cols, weights.as_deref())?;
+        Ok(Terms {
             lambda,
             l2: self.l2,
             feature_weights: weights.filter(|_| penalty.is_none()),
@@ -93,11 +113,7 @@ impl ProblemFlags {
             class_weights: self.class_weight.clone(),
             intercept: !self.no_intercept,
             standardize: self.standardize,
-        };
-        let _waiting = watch::waiting("preparing the problem".into(), quiet);
-        let loss = self.kind();
-        let classes = if loss == LossKind::Softmax { distinct(&data.targets).len() } else { 1 };
-        Problem::new(data, loss.build(classes), &terms).map_err(Failure::about(&shown(file)))
+        })
     }
 }
 

@@ -26,15 +26,14 @@ pub struct Outcome<'a> {
 /// The whole page.
 pub fn fit(outcome: &Outcome) -> String {
     let Outcome { data, problem, settings, fit, .. } = outcome;
-    let matrix = problem.matrix();
-    let cells = (matrix.n_rows() as f64 * matrix.n_cols() as f64).max(1.0);
+    let cells = (problem.n_rows() as f64 * problem.n_features() as f64).max(1.0);
     let mut page = format!(
         "{}\n{} × {}, {} ({})\n",
         bold(data),
-        plural(matrix.n_rows() as u64, "row"),
-        plural(matrix.n_cols() as u64, "feature"),
-        plural(matrix.nnz() as u64, "nonzero"),
-        percent(matrix.nnz() as f64 / cells)
+        plural(problem.n_rows() as u64, "row"),
+        plural(problem.n_features() as u64, "feature"),
+        plural(problem.nnz() as u64, "nonzero"),
+        percent(problem.nnz() as f64 / cells)
     );
     page += &format!("{} loss, {}, {}", problem.loss().name(), settings.method.name(), rounds(fit, settings));
     if settings.method != Method::Auto {

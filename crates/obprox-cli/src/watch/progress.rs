@@ -28,6 +28,15 @@ pub fn waiting(what: String, quiet: bool) -> Waiting {
     }))
 }
 
+impl Waiting {
+    /// What it is about by now.
+    pub fn say(&self, what: String) {
+        if let Some(spinner) = &self.0 {
+            spinner.set_message(what);
+        }
+    }
+}
+
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(spinner) = &self.0 {

@@ -17,5 +17,6 @@ mod refused;
 mod reports;
 mod resume;
 mod server;
+mod shards;
 mod tables;
 mod workshop;

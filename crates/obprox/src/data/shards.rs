@@ -5,6 +5,7 @@
 //! parsed again when one has changed, and the sum of every shard, so that no other file is taken for it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +62,8 @@ struct List {
     n_cols: usize,
     names: Option<Vec<String>>,
     shards: Vec<Shard>,
+    /// The CRC-32 of all the rest.
+    sum: u32,
 }
 
 /// What shards are made from: the sources as they are now, and how they are read.
@@ -97,12 +100,12 @@ impl ShardedData {
     ) -> Result<Self> {
         let made_from = Made::of(sources, options, sharding.rows)?;
         let directory = sharding.cache.join(made_from.name());
-        let list = match read_list(&directory).filter(|list| list.version == VERSION && list.made_from == made_from) {
+        let list = match read_list(&directory).filter(|list| list.is_sound() && list.made_from == made_from) {
             Some(list) => list,
             None => write(sources, options, &directory, made_from, tell)?,
         };
         let mut firsts = vec![0];
-        list.shards.iter().for_each(|shard| firsts.push(firsts[firsts.len() - 1] + shard.rows));
+        list.shards.iter().for_each(|shard| firsts.push(shard.rows.saturating_add(firsts[firsts.len() - 1])));
         let data = Self { directory, list, firsts, memory: sharding.memory };
         let least = data.least_memory();
         match data.memory < least {
@@ -125,12 +128,12 @@ impl ShardedData {
 
     /// Entries that are not zero.
     pub fn nnz(&self) -> usize {
-        self.list.shards.iter().map(|shard| shard.entries).sum()
+        self.list.shards.iter().fold(0, |sum, shard| shard.entries.saturating_add(sum))
     }
 
     /// Bytes that the shards take on the disk.
     pub fn bytes(&self) -> u64 {
-        self.list.shards.iter().map(|shard| shard.bytes).sum()
+        self.list.shards.iter().fold(0, |sum, shard| shard.bytes.saturating_add(sum))
     }
 
     /// Names of the columns, where the sources have them.
@@ -150,7 +153,7 @@ impl ShardedData {
 
     /// Bytes of memory for the shards that are being worked on: with no more all are read for every job.
     pub fn least_memory(&self) -> u64 {
-        AT_A_TIME * self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0)
+        AT_A_TIME.saturating_mul(self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0))
     }
 
     /// Bytes of memory that rows may have beside those.
@@ -165,7 +168,7 @@ impl ShardedData {
     }
 
     /// The targets of all rows.
-    pub(crate) fn targets(&self) -> Result<Buffer<f64>> {
+    pub fn targets(&self) -> Result<Buffer<f64>> {
         let bytes = 8 * self.n_rows() as u128;
         memory::check(bytes, || format!("{} targets", self.n_rows()))?;
         let mut targets = Vec::with_capacity(self.n_rows());
@@ -208,15 +211,40 @@ impl ShardedData {
     fn load(&self, at: usize) -> Result<Dataset> {
         let (path, known) = (shard_path(&self.directory, at), &self.list.shards[at]);
         let advice = "remove the directory to parse the sources again";
-        let (shard, sum) = cache::read_summed(&path).map_err(|error| {
-            Error::file(path.display().to_string(), format!("not a whole shard ({error}): {advice}"))
+        let (shard, sum) = cache::read_summed(&path).map_err(|error| match error {
+            // What the system lacks is no fault of the shard.
+            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Error::file(path.display().to_string(), format!("the shard is missing: {advice}"))
+            }
+            Error::Io { .. } => error,
+            error => Error::file(path.display().to_string(), format!("{error}: {advice}")),
         })?;
-        match (shard.matrix.n_rows(), sum) == (known.rows, known.sum) {
+        let is_known = (shard.matrix.n_rows(), sum) == (known.rows, known.sum);
+        match is_known && shard.matrix.n_cols() <= self.n_cols() {
             true => Ok(shard),
             false => {
                 Err(Error::file(path.display().to_string(), format!("is another shard than was written: {advice}")))
             }
         }
+    }
+}
+
+impl List {
+    /// Whether it is one of ours; the shards are held against it when they are read.
+    fn is_sound(&self) -> bool {
+        let Self { version, shards, names, n_cols, .. } = self;
+        let has_names = names.as_ref().is_none_or(|names| names.len() == *n_cols);
+        *version == VERSION
+            && !shards.is_empty()
+            && *n_cols <= u32::MAX as usize
+            && has_names
+            && self.own_sum() == self.sum
+    }
+
+    fn own_sum(&self) -> u32 {
+        let Self { version, made_from, rows_a_shard, n_cols, names, shards, sum: _ } = self;
+        let rest = serde_json::to_vec(&(version, made_from, rows_a_shard, n_cols, names, shards));
+        crc32fast::hash(&rest.unwrap_or_default())
     }
 }
 
@@ -277,8 +305,12 @@ fn write(
     }
     let n_cols = out.n_cols.max(options.n_cols.unwrap_or(0));
     let rows_a_shard = out.rows_a_shard.unwrap_or(0);
-    let names = out.columns.and_then(|columns| columns.names);
-    let list = List { version: VERSION, made_from, rows_a_shard, n_cols, names, shards: out.shards };
+    let names = out.columns.and_then(|columns| columns.names).map(|mut names| {
+        names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
+        names
+    });
+    let mut list = List { version: VERSION, made_from, rows_a_shard, n_cols, names, shards: out.shards, sum: 0 };
+    list.sum = list.own_sum();
     let text = serde_json::to_vec_pretty(&list).map_err(|error| Error::Data(error.to_string()))?;
     write_whole(&directory.join(LIST), |out| out.write_all(&text))?;
     Ok(list)

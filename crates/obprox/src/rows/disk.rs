@@ -5,11 +5,22 @@
 //! margins come from x, never from increments. So a job is a pass over the shards, and its sums are those of the shards
 //! added up in their order. What is made of a shard, the columns of the working set and its margins, is kept for the
 //! next job while there is room; it would be made again to the same bits, so these do not depend on the memory.
+//!
+//! A pass costs the reading of all shards, so it brings home more than it was asked for: whatever job comes first at a
+//! point, it leaves f, its slopes and the margins there ([`Seen`]), and a whole step that is tried leaves those at its end. A
+//! Newton step is two passes, its Hessian and its trial. Margins are as long as the targets, which are in memory too: what
+//! they alone decide needs no shard.
+
+mod change;
+mod seen;
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use self::change::{Bend, Change};
+use self::seen::Seen;
+use super::memory::centring::{self, Alike};
 use super::memory::{Memory, pass};
 use super::{DualJob, Job, Shape, Shards, Sums, between};
 use crate::checkpoint::{read_array, read_exactly, write_array};
@@ -30,6 +41,10 @@ pub(crate) struct Disk {
     changes: Vec<Change>,
     /// The steps that rows bend along at the least.
     bends: Vec<Bend>,
+    /// What was seen here, and at the end of the step that was named.
+    seen: Option<Seen>,
+    ahead: Option<Seen>,
+    entries: Option<f64>,
     /// Counts sets and columns, and the places that rows were put at.
     times: Times,
     parts: Vec<Option<Part>>,
@@ -43,25 +58,6 @@ struct Times {
     place: u64,
 }
 
-/// A change of state that a job made.
-enum Change {
-    Propose { outputs: Range<usize>, x: Vec<f64>, z: Vec<f64> },
-    Begin,
-    Move(f64),
-    Free(Vec<u32>),
-    Replace(Vec<(usize, Vec<f64>)>),
-    Correct(Vec<f64>),
-}
-
-/// A step that had to be short: from which point, and after which share of it rows began to bend.
-struct Bend {
-    at: Point,
-    outputs: Range<usize>,
-    x: Vec<f64>,
-    z: Vec<f64>,
-    after: f64,
-}
-
 /// The columns of a shard that are worked on, and where its rows are.
 struct Part {
     rows: Memory,
@@ -72,34 +68,8 @@ struct Part {
     bytes: u64,
 }
 
-/// Work on a shard with all its columns, and on its rows at the point.
-type OnWhole<'a> = &'a mut dyn FnMut(&Problem, &mut Memory);
-
-impl Change {
-    /// What a job changes, beside what it adds up.
-    fn of(job: &Job) -> Option<Self> {
-        Some(match job {
-            Job::Propose { outputs, x, z } => Self::Propose { outputs: outputs.clone(), x: x.to_vec(), z: z.to_vec() },
-            Job::Dual(DualJob::Begin) => Self::Begin,
-            Job::Dual(DualJob::Move(step)) => Self::Move(*step),
-            Job::Dual(DualJob::Free(features)) => Self::Free(features.to_vec()),
-            Job::Dual(DualJob::FreeReplace(by)) => Self::Replace(by.to_vec()),
-            Job::Dual(DualJob::FreeCorrect(delta)) => Self::Correct(delta.to_vec()),
-            _ => return None,
-        })
-    }
-
-    fn job(&self) -> Job<'_> {
-        match self {
-            Self::Propose { outputs, x, z } => Job::Propose { outputs: outputs.clone(), x, z },
-            Self::Begin => Job::Dual(DualJob::Begin),
-            Self::Move(step) => Job::Dual(DualJob::Move(*step)),
-            Self::Free(features) => Job::Dual(DualJob::Free(features)),
-            Self::Replace(by) => Job::Dual(DualJob::FreeReplace(by)),
-            Self::Correct(delta) => Job::Dual(DualJob::FreeCorrect(delta)),
-        }
-    }
-}
+/// More work on a shard, where it was read, and on what is made of it.
+type OnShard<'a> = &'a mut dyn FnMut(&Disk, Option<&Problem>, &mut Part) -> Result<()>;
 
 impl Disk {
     /// The rows of a problem that is in shards, nowhere yet; as they are, where a pass is to see all.
@@ -114,6 +84,9 @@ impl Disk {
             point: Point::zero(&problem),
             changes: Vec::new(),
             bends: Vec::new(),
+            seen: None,
+            ahead: None,
+            entries: None,
             times: Times::default(),
             parts: (0..shards.n_shards()).map(|_| None).collect(),
             room: shards.room(),
@@ -139,6 +112,7 @@ impl Disk {
             self.parts.iter_mut().for_each(|part| *part = None);
             self.room = self.problem.shards().map_or(0, ShardedData::room);
         }
+        (self.entries, self.ahead) = (None, None);
         self.times.set += 1;
     }
 
@@ -150,6 +124,7 @@ impl Disk {
     }
 
     fn moved(&mut self) {
+        (self.seen, self.ahead) = (None, None);
         self.times.place += 1;
         self.changes.clear();
     }
@@ -163,23 +138,34 @@ impl Disk {
         if !self.shape.sees_all {
             self.have(columns);
         }
+        (self.entries, self.ahead) = (None, None);
+        self.seen.iter_mut().for_each(|seen| seen.slopes = None);
         self.times.set += 1;
     }
 
     /// Takes a share of the step that was named.
     fn take(&mut self, size: f64) {
-        let Some(Change::Propose { outputs, x, z }) = self.step() else { return };
-        let (features, all) = (self.set.len(), self.problem.outputs());
-        let width = features + usize::from(self.problem.has_intercept());
-        let (first, to) = (outputs.start, between(x, z, size));
-        for (at, &x) in to.iter().enumerate() {
-            let (output, place) = (first + at / width, at % width);
+        let Some(to) = self.after(size) else { return };
+        let ahead = self.ahead.take().filter(|_| size == 1.0);
+        self.point = to;
+        self.moved();
+        self.seen = ahead;
+    }
+
+    /// The point after a share of the step that was named.
+    fn after(&self, size: f64) -> Option<Point> {
+        let Some(Change::Propose { outputs, x, z }) = self.step() else { return None };
+        let mut point = self.point.clone();
+        let all = self.problem.outputs();
+        let width = self.set.len() + usize::from(self.problem.has_intercept());
+        for (at, &x) in between(x, z, size).iter().enumerate() {
+            let (output, place) = (outputs.start + at / width, at % width);
             match self.set.get(place) {
-                Some(&feature) => self.point.weights[feature as usize * all + output] = x,
-                None => self.point.intercept[output] = x,
+                Some(&feature) => point.weights[feature as usize * all + output] = x,
+                None => point.intercept[output] = x,
             }
         }
-        self.moved();
+        Some(point)
     }
 
     fn step(&self) -> Option<&Change> {
@@ -278,11 +264,10 @@ impl Disk {
         }
     }
 
-    /// Does a job on every shard and adds up.
-    fn pass(&mut self, job: &Job, mut whole: Option<OnWhole>) -> Result<Sums> {
+    /// Does a job on every shard and adds up, and whatever else there is to do there.
+    fn pass(&mut self, job: Option<&Job>, reads_all: bool, also: OnShard) -> Result<Sums> {
         let problem = Arc::clone(&self.problem);
         let is_missing: Vec<bool> = self.parts.iter().map(Option::is_none).collect();
-        let reads_all = whole.is_some();
         let mut read = problem.read_shards(move |at| reads_all || is_missing[at]);
         let mut total: Option<Sums> = None;
         for at in 0..self.parts.len() {
@@ -298,11 +283,9 @@ impl Disk {
                 (None, None) => unreachable!("what is not known was read"),
             };
             self.bring(&mut part)?;
-            let sums = self.one(&mut part.rows, job)?;
-            if let (Some(whole), Some(shard)) = (&mut whole, &shard) {
-                whole(shard, &mut part.rows);
-            }
-            let is_largest = matches!(job, Job::Dual(DualJob::Largest));
+            let sums = job.map_or_else(|| Ok(Sums::default()), |job| self.one(&mut part.rows, job))?;
+            also(self, shard.as_ref(), &mut part)?;
+            let is_largest = matches!(job, Some(Job::Dual(DualJob::Largest)));
             total = Some(total.map_or_else(
                 || Sums::default().plus(&sums),
                 |total| match is_largest {
@@ -318,14 +301,120 @@ impl Disk {
         Ok(total.unwrap_or_default())
     }
 
-    /// Σ vᵢdᵢ over every column, of numbers that rows have, along with the sums of a job.
-    fn over_columns(&mut self, job: &Job, of: impl Fn(&mut Memory) -> &[f64]) -> Result<Sums> {
+    /// Σ vᵢdᵢ over every column, of numbers that rows have; and what is seen on the way.
+    fn over_columns(&mut self, of: impl Fn(&mut Memory) -> &[f64]) -> Result<Huge<f64>> {
         let mut gradient = Huge::zeros(self.problem.n_features() * self.problem.outputs());
-        let mut add = |shard: &Problem, rows: &mut Memory| pass::add_gradient(shard, of(rows), &mut gradient);
-        let numbers = self.pass(job, Some(&mut add))?.numbers;
+        let mut seen = self.seen.is_none().then(Seen::default);
+        self.pass(None, true, &mut |disk, shard, part| {
+            if let Some(seen) = &mut seen {
+                seen.add(&mut part.rows, disk.shape.sees_all)?;
+            }
+            shard.into_iter().for_each(|shard| pass::add_gradient(shard, of(&mut part.rows), &mut gradient));
+            Ok(())
+        })?;
+        self.seen = self.seen.take().or(seen);
         let share = 1.0 / self.problem.n_rows() as f64;
         gradient.iter_mut().for_each(|sum| *sum *= share);
-        Ok(Sums { numbers, array: gradient })
+        Ok(gradient)
+    }
+
+    /// What is seen here, with the slopes of some outputs where they are wanted.
+    fn look(&mut self, outputs: Option<&Range<usize>>) -> Result<&mut Seen> {
+        let has_slopes =
+            |seen: &Seen| outputs.is_none_or(|outputs| seen.slopes.as_ref().is_some_and(|(known, _)| known == outputs));
+        let seen = match self.seen.take() {
+            Some(seen) if has_slopes(&seen) => seen,
+            Some(seen) => {
+                let outputs = outputs.cloned().unwrap_or_default();
+                let sums = self.pass(
+                    Some(&Job::Slopes { outputs: outputs.clone(), features: true }),
+                    false,
+                    &mut |_, _, _| Ok(()),
+                )?;
+                Seen { slopes: Some((outputs, sums)), ..seen }
+            }
+            None => {
+                let mut seen = Seen::with_slopes(outputs);
+                self.pass(None, false, &mut |disk, _, part| seen.add(&mut part.rows, disk.shape.sees_all))?;
+                seen
+            }
+        };
+        Ok(self.seen.insert(seen))
+    }
+
+    /// f after a whole step. While shards are read it is also seen what is there, which the next step will ask for.
+    fn try_whole(&mut self) -> Result<Sums> {
+        let (Some(Change::Propose { outputs, .. }), Some(to)) = (self.step(), self.after(1.0)) else {
+            return self.pass(Some(&Job::Loss(1.0)), false, &mut |_, _, _| Ok(()));
+        };
+        let to = self.on_columns(&to);
+        let mut ahead = self.parts.iter().any(Option::is_none).then(|| Seen::with_slopes(Some(outputs)));
+        let sums = self.pass(Some(&Job::Loss(1.0)), false, &mut |disk, _, part| {
+            let Some(ahead) = &mut ahead else { return Ok(()) };
+            match disk.shape.sees_all {
+                // It has been there.
+                true => part.rows.run(&Job::Take(1.0)).map(drop)?,
+                false => part.rows.run(&Job::Place(&to)).map(drop)?,
+            }
+            part.times.place = u64::MAX;
+            ahead.add(&mut part.rows, disk.shape.sees_all)
+        })?;
+        self.ahead = ahead;
+        Ok(sums)
+    }
+
+    /// What the margins say of the intercepts if these moved.
+    fn centre(&mut self, shift: &[f64]) -> Result<Sums> {
+        let problem = Arc::clone(&self.problem);
+        let seen = self.look(None)?;
+        let alike = seen.alike.get_or_insert_with(|| Alike::of(&problem, &seen.margins));
+        Ok(centring::pulls(&problem, &seen.margins, alike.as_ref(), shift).unwrap_or_default().into())
+    }
+
+    /// Whether the dual point is no longer what the margins say.
+    fn has_moved_dual(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Move(_) | Change::Correct(_)))
+    }
+
+    /// A job that asks for sums.
+    fn sums(&mut self, job: &Job) -> Result<Sums> {
+        let problem = Arc::clone(&self.problem);
+        match job {
+            Job::Gradient { columns: true } if !self.shape.sees_all => {
+                let array = self.over_columns(Memory::row_gradients)?;
+                Ok(Sums { numbers: self.look(None)?.numbers(), array })
+            }
+            Job::Gradient { columns } => {
+                let gradient = &self.look(None)?.gradient;
+                let array = if *columns { gradient.array.clone() } else { Huge::default() };
+                Ok(Sums { numbers: gradient.numbers.clone(), array })
+            }
+            Job::Loss(0.0) => Ok(self.look(None)?.numbers()[..1].to_vec().into()),
+            Job::Loss(1.0) => self.try_whole(),
+            Job::Slopes { outputs, features: true } => {
+                let slopes = self.look(Some(outputs))?.slopes.as_ref();
+                Ok(slopes.map_or_else(Vec::new, |(_, sums)| sums.numbers.clone()).into())
+            }
+            Job::Slopes { outputs, features: false } => match problem.has_intercept() {
+                true => Ok(self.look(None)?.numbers()[1..][outputs.clone()].to_vec().into()),
+                false => Ok(Sums::default()),
+            },
+            Job::Entries => {
+                let entries = match self.entries {
+                    Some(entries) => entries,
+                    None => self.pass(Some(job), false, &mut |_, _, _| Ok(()))?.numbers[0],
+                };
+                self.entries = Some(entries);
+                Ok(vec![entries].into())
+            }
+            Job::Centre(shift) => self.centre(shift),
+            Job::Dual(DualJob::Value(scale)) if !self.has_moved_dual() => {
+                let slopes = pass::row_gradients(&problem, &self.look(None)?.margins);
+                Ok(vec![pass::mean_conjugate(&problem, *scale, &slopes)].into())
+            }
+            Job::Dual(DualJob::Gradient) if !self.shape.sees_all => Ok(self.over_columns(Memory::dual_point)?.into()),
+            _ => self.pass(Some(job), false, &mut |_, _, _| Ok(())),
+        }
     }
 }
 
@@ -333,26 +422,6 @@ impl Disk {
 fn places_in(own: &[usize], order: &[usize]) -> Vec<usize> {
     let find = |place: &usize| own.iter().position(|own| own == place).expect("an order that has all that is wanted");
     if own == order { (0..order.len()).collect() } else { order.iter().map(find).collect() }
-}
-
-impl Sums {
-    fn plus(self, other: &Self) -> Self {
-        self.with(other, |a, b| a + b)
-    }
-
-    fn larger(self, other: &Self) -> Self {
-        self.with(other, f64::max)
-    }
-
-    fn with(mut self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
-        self.numbers.resize(other.numbers.len(), 0.0);
-        self.numbers.iter_mut().zip(&other.numbers).for_each(|(sum, value)| *sum = of(*sum, *value));
-        if self.array.is_empty() {
-            self.array = Huge::zeros(other.array.len());
-        }
-        self.array.iter_mut().zip(&other.array[..]).for_each(|(sum, value)| *sum = of(*sum, *value));
-        self
-    }
 }
 
 impl Shards for Disk {
@@ -376,22 +445,23 @@ impl Shards for Disk {
             Job::Take(size) => self.take(*size),
             Job::Secants(after) => self.bend(*after),
             Job::Propose { .. } => {
-                self.changes.retain(|change| !matches!(change, Change::Propose { .. }));
-                self.parts.iter_mut().flatten().for_each(|part| part.changed = part.changed.min(self.changes.len()));
-                self.changes.extend(Change::of(job));
+                // Whoever works on the dual point begins anew after a step.
+                self.changes = Change::of(job).into_iter().collect();
+                self.parts.iter_mut().flatten().for_each(|part| part.changed = 0);
+                self.ahead = None;
             }
-            Job::Gradient { columns: true } if !self.shape.sees_all => {
-                return self.over_columns(&Job::Gradient { columns: false }, |rows| rows.row_gradients());
+            // These change what there is and ask for nothing.
+            Job::Dual(DualJob::Begin) => {
+                self.changes.retain(|change| matches!(change, Change::Propose { .. }));
+                self.changes.push(Change::Begin);
+                self.parts.iter_mut().flatten().for_each(|part| part.changed = 0);
             }
-            Job::Dual(DualJob::Gradient) if !self.shape.sees_all => {
-                let array = self.over_columns(&Job::Gradient { columns: false }, |rows| rows.dual_point())?.array;
-                return Ok(array.into());
-            }
+            Job::Dual(DualJob::FreeReplace(_)) => self.changes.extend(Change::of(job)),
             job => {
                 if let Job::Dual(DualJob::Free(features)) = job {
                     self.need(features.iter().copied());
                 }
-                let sums = self.pass(job, None)?;
+                let sums = self.sums(job)?;
                 if let Some(change) = Change::of(job) {
                     // Those at hand have it.
                     self.changes.push(change);

@@ -7,7 +7,7 @@ use crate::intercept;
 use crate::problem::Problem;
 
 /// Rows that look alike, as one row each with the weight of all.
-pub(super) struct Alike {
+pub(crate) struct Alike {
     margins: Vec<f64>,
     targets: Vec<f64>,
     weights: Vec<f64>,
@@ -38,7 +38,7 @@ impl Alike {
 }
 
 /// (1/N) Σ wᵢℓ′ of each output, then of ℓ″, if the intercepts moved by so much; nothing where the loss has no ℓ″ to give.
-pub(super) fn pulls(problem: &Problem, margins: &[f64], alike: Option<&Alike>, shift: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn pulls(problem: &Problem, margins: &[f64], alike: Option<&Alike>, shift: &[f64]) -> Option<Vec<f64>> {
     let (loss, outputs, n_rows) = (problem.loss(), problem.outputs(), problem.total_rows());
     let (margins, targets, weights) = match alike {
         Some(alike) => (&alike.margins[..], &alike.targets[..], Some(&alike.weights[..])),

@@ -6,7 +6,7 @@
 //! it is taken.
 
 pub(crate) mod at_zero;
-mod centring;
+pub(crate) mod centring;
 mod descent;
 mod dual;
 mod free;
@@ -157,7 +157,8 @@ impl Memory {
         look.get_or_insert_with(|| pass::look(problem, point.as_ref().expect("rows that were placed"), spare.take()))
     }
 
-    fn margins(&mut self) -> &[f64] {
+    /// x·d + b of each row.
+    pub(crate) fn margins(&mut self) -> &[f64] {
         if self.look.is_some() || self.margins.is_empty() { &self.look().margins } else { &self.margins }
     }
 
