@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use obprox::cv::{Rule, Scores, Validated};
 use obprox::loss::Task;
+use obprox::metrics::Metrics;
 use obprox::output::write_whole;
 use obprox::{CrossValidation, Fit, Lambda, Problem, Run, Settings, Status};
 use obprox_report::Report;
@@ -112,7 +113,7 @@ impl Cv {
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
-        let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
+        let start = Lambda::OfMax(1.0);
         let (problem, test) = input::problem(
             &self.data,
             self.test.as_deref(),
@@ -121,28 +122,10 @@ impl Cv {
             (&self.reading, &self.table),
             self.quiet,
         )?;
-        let lambdas = self.path.lambdas();
-        let count = lambdas.values(&problem).map_err(Failure::about(&name))?.len();
 
         // ---- the folds ---------------------------------------------------------------------------------------
         let settings = self.path.settings();
-        let bar = FoldsBar::new("folds", self.folds as usize, count, self.quiet);
-        let watch = |progress: &_| bar.hear(progress);
-        let mut validation = CrossValidation::new(&problem)
-            .settings(settings.clone())
-            .lambdas(lambdas)
-            .folds(self.folds as usize)
-            .seed(self.seed)
-            .watch(&watch);
-        if let Some((directory, resume)) = self.checkpoint.place() {
-            validation = validation.checkpoint(directory, resume);
-        }
-        let validated = validation.run().map_err(Failure::about(&name))?;
-        drop(bar);
-        if validated.stopped {
-            let message = "interrupted: the folds were not done, so no λ is chosen and nothing written";
-            return Err(Failure::other(message.to_owned() + &self.checkpoint.kept()));
-        }
+        let validated = self.validate(&problem, &settings)?;
 
         // ---- all rows ----------------------------------------------------------------------------------------
         let rule = Rule::from(self.rule);
@@ -193,24 +176,59 @@ impl Cv {
                 Rule::Best => (Some(&fit), other_fit.as_ref()),
                 Rule::OneSe => (other_fit.as_ref(), Some(&fit)),
             };
-            let test_name = self.test.as_deref().map(shown);
             let mut page = self.folds_page(&problem, &validated, best, one_se, settings.tolerance);
-            page += &show::fit(&Outcome {
-                data: &name,
-                problem: &chosen,
-                settings: &settings,
-                batch: problem.n_rows(),
-                fit: &fit,
-                search: Some(match rule {
-                    Rule::Best => "the best held-out loss",
-                    Rule::OneSe => "the largest within one standard error of the best",
-                }),
-                test: test_name.as_deref().zip(measured.as_ref()),
-                written: &written,
-            });
+            page += &self.fit_page(&chosen, &settings, &fit, measured.as_ref(), &written);
             show::print(&page)?;
         }
         losses.end(Ok(()))
+    }
+
+    /// Scores every λ on every fold.
+    fn validate(&self, problem: &Problem, settings: &Settings) -> Result<Validated, Failure> {
+        let (lambdas, name) = (self.path.lambdas(), shown(&self.data));
+        let count = lambdas.values(problem).map_err(Failure::about(&name))?.len();
+        let bar = FoldsBar::new("folds", self.folds as usize, count, self.quiet);
+        let watch = |progress: &_| bar.hear(progress);
+        let mut validation = CrossValidation::new(problem)
+            .settings(settings.clone())
+            .lambdas(lambdas)
+            .folds(self.folds as usize)
+            .seed(self.seed)
+            .watch(&watch);
+        if let Some((directory, resume)) = self.checkpoint.place() {
+            validation = validation.checkpoint(directory, resume);
+        }
+        let validated = validation.run().map_err(Failure::about(&name))?;
+        if validated.stopped {
+            let message = "interrupted: the folds were not done, so no λ is chosen and nothing written";
+            return Err(Failure::other(message.to_owned() + &self.checkpoint.kept()));
+        }
+        Ok(validated)
+    }
+
+    /// What is shown of the fit on all rows.
+    fn fit_page(
+        &self,
+        chosen: &Problem,
+        settings: &Settings,
+        fit: &Fit,
+        measured: Option<&Metrics>,
+        written: &[String],
+    ) -> String {
+        let (data, test) = (shown(&self.data), self.test.as_deref().map(shown));
+        show::fit(&Outcome {
+            data: &data,
+            problem: chosen,
+            settings,
+            batch: chosen.n_rows(),
+            fit,
+            search: Some(match Rule::from(self.rule) {
+                Rule::Best => "the best held-out loss",
+                Rule::OneSe => "the largest within one standard error of the best",
+            }),
+            test: test.as_deref().zip(measured),
+            written,
+        })
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {

@@ -122,10 +122,15 @@ fn damaged(path: &Path) -> Error {
 pub(crate) fn fingerprint(problem: &Problem) -> String {
     let mut hash = Hash::default();
     let matrix = problem.matrix();
+    if let Some(shards) = problem.shards() {
+        hash.write_u64(shards.sum());
+    }
     for row in 0..problem.n_rows() {
         hash.write_u64(problem.targets()[row].to_bits());
         hash.write_u64(problem.row_weight(row).to_bits());
-        matrix.for_each(row, |column, value| hash.write_u64(value.to_bits().rotate_left(32) ^ column as u64));
+        if !problem.in_shards() {
+            matrix.for_each(row, |column, value| hash.write_u64(value.to_bits().rotate_left(32) ^ column as u64));
+        }
     }
     for feature in 0..problem.n_features() {
         if problem.regularization().weights.is_some() {

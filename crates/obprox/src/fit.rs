@@ -90,6 +90,9 @@ pub struct Run<'a> {
     own: Option<Own<'a>>,
 }
 
+/// A point and its figures.
+type Known = (Support, Certificate);
+
 /// A method from outside this crate.
 enum Own<'a> {
     Rule(Box<dyn Stepper + 'a>),
@@ -188,110 +191,8 @@ impl<'a> Run<'a> {
         };
         self.observers.iter_mut().for_each(|observer| observer.start(&start));
 
-        // ---- epochs ------------------------------------------------------------------------------------------
-        let mut last_good: Option<(Support, Certificate)> = None;
-        let status = loop {
-            if let Some((ended, certificate)) = self.ended_before(&state) {
-                last_good = Some((solver.support(), certificate));
-                break ended;
-            }
-            if state.epoch >= self.settings.epochs {
-                break Status::MaxEpochs;
-            }
-            let begun = Instant::now();
-            let mut stop = false;
-            let ended = solver.epoch(&mut |progress| {
-                for observer in &mut self.observers {
-                    stop |= observer.step(&progress) == Control::Stop;
-                }
-                if stop { Control::Stop } else { Control::Continue }
-            })?;
-            state.seconds += begun.elapsed().as_secs_f64();
-
-            match ended {
-                Ended::NotFinite => break Status::Diverged,
-                Ended::Stopped => {
-                    self.save(solver.as_ref(), &state)?;
-                    break Status::Stopped;
-                }
-                Ended::Interrupted => break Status::Stopped,
-                Ended::Epoch | Ended::Stalled => state.epoch += 1,
-            }
-
-            // ---- evaluation ----------------------------------------------------------------------------------
-            let always = self.settings.method.switch().is_some_and(Switch::needs_evaluation);
-            let due =
-                always || stop || state.epoch % self.settings.eval_every == 0 || state.epoch == self.settings.epochs;
-            let standing = solver.standing();
-            let mut record = EpochRecord {
-                epoch: state.epoch,
-                iterations: standing.iterations,
-                phase: standing.phase,
-                step_size: standing.step_size,
-                round: standing.round,
-                certificate: None,
-                score: None,
-                seconds: state.seconds,
-            };
-            let mut converged = false;
-            if due {
-                let certificate = solver.certificate().map_or_else(|| certify(problem, &solver.point()), Ok)?;
-                let support = solver.support();
-                if !(certificate.objective.is_finite() && support.is_finite()) {
-                    break Status::Diverged;
-                }
-                record.score = match self.validation {
-                    Some(data) => Some(Model::new(problem, &solver.point(), &certificate).score(data)?),
-                    None => None,
-                };
-                converged = certificate.within(self.settings.tolerance);
-                solver.measured(&certificate, record.score);
-                record.certificate = Some(certificate.clone());
-                last_good = Some((support, certificate));
-            }
-
-            // ---- what is told and kept -----------------------------------------------------------------------
-            for observer in &mut self.observers {
-                stop |= observer.epoch(&record) == Control::Stop;
-            }
-            state.trace.push(record);
-            state.stalled = matches!(ended, Ended::Stalled);
-            self.save(solver.as_ref(), &state)?;
-            if converged {
-                break Status::Converged;
-            }
-            if state.stalled {
-                break Status::Stalled;
-            }
-            if stop {
-                break Status::Stopped;
-            }
-        };
-
-        // ---- the result --------------------------------------------------------------------------------------
-        let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
-        let centred = |mut point: Point| {
-            if problem.loss().task() == Task::Classes {
-                point.centre_intercepts();
-            }
-            point
-        };
-        let (point, certificate) = match (status, last_good) {
-            (Status::Diverged, Some((support, certificate))) => (centred(support.expand(problem)), certificate),
-            (Status::Diverged, None) => {
-                let point = centred(origin.unwrap_or_else(|| Point::zero(problem)));
-                let certificate = certify(problem, &point)?;
-                (point, certificate)
-            }
-            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, certificate))) if evaluated => {
-                (centred(support.expand(problem)), certificate)
-            }
-            _ => {
-                let point = centred(solver.point());
-                let certificate = certify(problem, &point)?;
-                (point, certificate)
-            }
-        };
+        let (status, last_good) = self.run_epochs(solver.as_mut(), &mut state)?;
+        let (point, certificate) = self.outcome(solver.as_ref(), &state, status, last_good, origin)?;
         let fit = Fit {
             model: Model::new(problem, &point, &certificate),
             point,
@@ -310,8 +211,126 @@ impl<'a> Run<'a> {
         Ok(fit)
     }
 
+    /// The loop: how it ended, and the last point whose figures are known.
+    fn run_epochs(&mut self, solver: &mut dyn Solver, state: &mut Header) -> Result<(Status, Option<Known>)> {
+        let mut last_good = None;
+        let status = loop {
+            if let Some((ended, certificate)) = self.ended_before(state) {
+                last_good = Some((solver.support(), certificate));
+                break ended;
+            }
+            if state.epoch >= self.settings.epochs {
+                break Status::MaxEpochs;
+            }
+            let begun = Instant::now();
+            let mut stop = false;
+            let ended = solver.epoch(&mut |progress| {
+                for observer in &mut self.observers {
+                    stop |= observer.step(&progress) == Control::Stop;
+                }
+                if stop { Control::Stop } else { Control::Continue }
+            })?;
+            state.seconds += begun.elapsed().as_secs_f64();
+            match ended {
+                Ended::NotFinite => break Status::Diverged,
+                Ended::Stopped => {
+                    self.save(solver, state)?;
+                    break Status::Stopped;
+                }
+                Ended::Interrupted => break Status::Stopped,
+                Ended::Epoch | Ended::Stalled => state.epoch += 1,
+            }
+
+            // ---- evaluation ----------------------------------------------------------------------------------
+            let Some((record, known)) = self.evaluate(solver, state, stop)? else { break Status::Diverged };
+            let converged = known.as_ref().is_some_and(|(_, figures)| figures.within(self.settings.tolerance));
+            last_good = known.or(last_good);
+
+            // ---- what is told and kept -----------------------------------------------------------------------
+            for observer in &mut self.observers {
+                stop |= observer.epoch(&record) == Control::Stop;
+            }
+            state.trace.push(record);
+            state.stalled = matches!(ended, Ended::Stalled);
+            self.save(solver, state)?;
+            match (converged, state.stalled, stop) {
+                (true, ..) => break Status::Converged,
+                (_, true, _) => break Status::Stalled,
+                (.., true) => break Status::Stopped,
+                _ => {}
+            }
+        };
+        Ok((status, last_good))
+    }
+
+    /// The record of an epoch, with its figures where they are due; nothing where they are not finite.
+    fn evaluate(
+        &self,
+        solver: &mut dyn Solver,
+        state: &Header,
+        stop: bool,
+    ) -> Result<Option<(EpochRecord, Option<Known>)>> {
+        let (epoch, settings) = (state.epoch, &self.settings);
+        let standing = solver.standing();
+        let mut record = EpochRecord {
+            epoch,
+            iterations: standing.iterations,
+            phase: standing.phase,
+            step_size: standing.step_size,
+            round: standing.round,
+            certificate: None,
+            score: None,
+            seconds: state.seconds,
+        };
+        let always = settings.method.switch().is_some_and(Switch::needs_evaluation);
+        if !(always || stop || epoch.is_multiple_of(settings.eval_every) || epoch == settings.epochs) {
+            return Ok(Some((record, None)));
+        }
+        let certificate = solver.certificate().map_or_else(|| certify(self.problem, &solver.point()), Ok)?;
+        let support = solver.support();
+        if !(certificate.objective.is_finite() && support.is_finite()) {
+            return Ok(None);
+        }
+        record.score = match self.validation {
+            Some(data) => Some(Model::new(self.problem, &solver.point(), &certificate).score(data)?),
+            None => None,
+        };
+        solver.measured(&certificate, record.score);
+        record.certificate = Some(certificate.clone());
+        Ok(Some((record, Some((support, certificate)))))
+    }
+
+    /// The point that a run hands out, and its figures; `origin` is where it began, if not at zero.
+    fn outcome(
+        &self,
+        solver: &dyn Solver,
+        state: &Header,
+        status: Status,
+        last_good: Option<Known>,
+        origin: Option<Point>,
+    ) -> Result<(Point, Certificate)> {
+        let problem = self.problem;
+        let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
+        let (mut point, figures) = match (status, last_good) {
+            (Status::Diverged, Some((support, figures))) => (support.expand(problem), Some(figures)),
+            (Status::Diverged, None) => (origin.unwrap_or_else(|| Point::zero(problem)), None),
+            (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, figures))) if evaluated => {
+                (support.expand(problem), Some(figures))
+            }
+            _ => (solver.point(), None),
+        };
+        if problem.loss().task() == Task::Classes {
+            point.centre_intercepts();
+        }
+        let figures = figures.map_or_else(|| certify(problem, &point), Ok)?;
+        Ok((point, figures))
+    }
+
     /// The solver, before its first epoch.
     fn prepare(&mut self) -> Result<Box<dyn Solver + 'a>> {
+        if self.carry.is_some() {
+            self.problem.check_in_memory("a path")?;
+        }
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,

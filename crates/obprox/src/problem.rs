@@ -3,16 +3,17 @@
 //! min over (x, b): F = (1/N) Σ wᵢ·loss(yᵢ, x·dᵢ + b) + λ Σ_j w_j|x_j| + (λ₂/2)‖x‖₂², the rows' weights wᵢ scaled to
 //! mean 1, b never penalised.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Matrix, Recipe, Scaling, standardise};
+use crate::data::{Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
 use crate::loss::Loss;
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
-use crate::rows::{Memory, Shards, stays_in_rows};
+use crate::rows::{Disk, Memory, Shards, stays_in_rows};
 use crate::targets::{ClassWeights, Targets, check_weights};
 use crate::{Error, Result};
 
@@ -77,6 +78,10 @@ pub struct Problem {
     regularization: Regularization,
     intercept: bool,
     view: View,
+    /// Where the rows are not in memory: then the matrix has none.
+    shards: Option<Arc<ShardedData>>,
+    /// Where the rows are a shard: how many there are of all shards.
+    of_rows: Option<usize>,
     at_zero: Arc<AtZero>,
 }
 
@@ -86,6 +91,8 @@ struct View {
     scaling: Option<Arc<Scaling>>,
     /// The features one after the other, where they were taken out of the rows.
     columns: Option<Arc<Matrix>>,
+    /// The features that are read of those of a shard, where they are not all.
+    kept: Option<Arc<[u32]>>,
     /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
     left_out: usize,
 }
@@ -93,7 +100,23 @@ struct View {
 impl Problem {
     /// States a problem. Everything about it is checked here, once.
     pub fn new(data: Dataset, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
-        let (n_rows, n_cols) = (data.matrix.n_rows(), data.matrix.n_cols());
+        Self::of(data, None, loss, terms)
+    }
+
+    /// States a problem whose rows stay on a disk and are read shard by shard. What is kept in memory for each row is its
+    /// target, and its weight where rows have weights.
+    pub fn of_shards(shards: Arc<ShardedData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+        if terms.standardize {
+            return Err(Error::parameter("standardize", "columns on a disk are worked on as they are"));
+        }
+        let matrix = Matrix::from_rows(shards.n_cols(), &[]);
+        let names = shards.names().map(<[String]>::to_vec);
+        let data = Dataset { matrix, targets: shards.targets()?, names, recipe: None };
+        Self::of(data, Some(shards), loss, terms)
+    }
+
+    fn of(data: Dataset, shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+        let (n_rows, n_cols) = (data.targets.len(), data.matrix.n_cols());
         if n_rows == 0 {
             return Err(Error::Data("there are no rows to learn from".into()));
         }
@@ -132,14 +155,59 @@ impl Problem {
             regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
             intercept: terms.intercept,
             view: View { scaling, ..View::default() },
+            shards,
+            of_rows: None,
             at_zero: Arc::default(),
         };
-        problem.looked_at().with_lambda(terms.lambda)?.with_l2(terms.l2)
+        problem.looked_at()?.with_lambda(terms.lambda)?.with_l2(terms.l2)
     }
 
     /// The problem with what x = 0 tells of it.
-    fn looked_at(self) -> Self {
-        Self { at_zero: Arc::new(AtZero::of(&self)), ..self }
+    fn looked_at(self) -> Result<Self> {
+        Ok(Self { at_zero: Arc::new(AtZero::of(&self)?), ..self })
+    }
+
+    /// Whether the rows are read shard by shard.
+    pub fn in_shards(&self) -> bool {
+        self.shards.is_some()
+    }
+
+    /// The shards that the rows are in, where they are not in memory.
+    pub fn shards(&self) -> Option<&ShardedData> {
+        self.shards.as_deref()
+    }
+
+    /// Asks for rows in memory, for `what`.
+    pub(crate) fn check_in_memory(&self, what: &str) -> Result<()> {
+        match self.in_shards() {
+            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are read from shards"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The rows that f is a mean over: those of all shards, where these are of one.
+    pub(crate) fn total_rows(&self) -> usize {
+        self.of_rows.unwrap_or_else(|| self.n_rows())
+    }
+
+    /// Reads the shards that are `wanted`, in their order and one ahead, each as a problem of its rows.
+    pub(crate) fn read_shards<'a>(
+        &'a self,
+        wanted: impl Fn(usize) -> bool + 'a,
+    ) -> impl Iterator<Item = Result<(Range<usize>, Self)>> + 'a {
+        let read = self.shards.iter().flat_map(move |shards| shards.read(self.view.kept.clone(), &wanted));
+        read.map(|shard| {
+            let (rows, matrix) = shard?;
+            let targets = self.targets.of_shard(rows.clone());
+            let view = View { kept: None, ..self.view.clone() };
+            let (matrix, of_rows) = (Arc::new(matrix), Some(self.n_rows()));
+            Ok((rows, Self { matrix, targets, view, shards: None, of_rows, ..self.clone() }))
+        })
+    }
+
+    /// The same rows of a shard with these columns alone; for the rows' own work, which does not ask for the penalty.
+    pub(crate) fn with_columns(&self, columns: &[u32]) -> Self {
+        Self { matrix: Arc::new(self.matrix.keep_columns(columns)), ..self.clone() }
     }
 
     /// For each feature the largest |∂f/∂x_j| there can be at any point, where that is known and features are many.
@@ -179,14 +247,15 @@ impl Problem {
     /// of the rest are brought to mean 1 again, so f is the mean over the rest and λ keeps its meaning; λ_max is that
     /// of the rest. Columns that were standardised keep the scale they have on all rows.
     pub fn holding_out(&self, rows: &[u32]) -> Result<Self> {
-        Ok(Self { targets: self.targets.holding_out(rows)?, ..self.clone() }.looked_at())
+        self.check_in_memory("cross-validation")?;
+        Self { targets: self.targets.holding_out(rows)?, ..self.clone() }.looked_at()
     }
 
     /// The same problem on some of its rows alone, which are copied: f is their mean, and λ keeps its meaning.
     pub(crate) fn on_rows(&self, rows: &[u32]) -> Result<Self> {
         let (matrix, targets) = (Arc::new(self.matrix.keep_rows(rows)), self.targets.of_rows(rows)?);
         let view = View { columns: None, ..self.view.clone() };
-        Ok(Self { matrix, targets, view, ..self.clone() }.looked_at())
+        Self { matrix, targets, view, ..self.clone() }.looked_at()
     }
 
     /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
@@ -200,7 +269,13 @@ impl Problem {
     /// The same problem on these features alone, which rise and are numbered anew; the others are left out of the rows. It
     /// has the same optimum where they are 0 there. Names and scaling stay with the whole problem.
     pub(crate) fn on_features(&self, features: &[u32]) -> Self {
-        Self { matrix: Arc::new(self.matrix.keep_columns(features)), ..self.without_others(features) }
+        let mut problem = self.without_others(features);
+        problem.matrix = Arc::new(self.matrix.keep_columns(features));
+        if self.in_shards() {
+            let before = |&feature: &u32| self.view.kept.as_ref().map_or(feature, |kept| kept[feature as usize]);
+            problem.view.kept = Some(features.iter().map(before).collect());
+        }
+        problem
     }
 
     fn without_others(&self, features: &[u32]) -> Self {
@@ -210,12 +285,15 @@ impl Problem {
     }
 
     /// The same problem with another loss for the same targets; λ keeps its value.
-    pub(crate) fn with_loss(&self, loss: Arc<dyn Loss>) -> Self {
+    pub(crate) fn with_loss(&self, loss: Arc<dyn Loss>) -> Result<Self> {
         Self { loss, ..self.clone() }.looked_at()
     }
 
     /// The rows, for whoever has jobs for them.
     pub(crate) fn rows(&self) -> Box<dyn Shards> {
+        if self.in_shards() {
+            return Box::new(Disk::new(Arc::new(self.clone()), stays_in_rows(self)));
+        }
         Box::new(Memory::new(Arc::new(self.clone()), stays_in_rows(self)))
     }
 
@@ -229,7 +307,7 @@ impl Problem {
         (self.n_features() + self.view.left_out + usize::from(self.intercept)) * self.outputs()
     }
 
-    /// The rows.
+    /// The rows in memory; none where they are read from [shards](Self::of_shards).
     pub fn matrix(&self) -> &Matrix {
         &self.matrix
     }
@@ -309,7 +387,7 @@ impl Problem {
 
     /// N.
     pub fn n_rows(&self) -> usize {
-        self.matrix.n_rows()
+        self.targets.values.len()
     }
 
     /// n.

@@ -56,6 +56,7 @@ impl<'a> Stochastic<'a> {
         engine: Box<dyn Stepper + 'a>,
         start: Option<&Point>,
     ) -> Result<Self> {
+        problem.check_in_memory("a stochastic method")?;
         let sampler = Sampler::new(problem.n_rows(), settings.batch, settings.seed)?;
         let first_step_size = settings.step.resolve(problem, sampler.batch_rows())?;
         let mut run = Self {

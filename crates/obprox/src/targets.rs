@@ -1,5 +1,6 @@
 //! Labels and weights of the rows: a file's own numbers in, what a loss wants out.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::data::Buffer;
@@ -44,6 +45,12 @@ impl Targets {
         let scale = weights.len() as f64 / left(&weights)?;
         weights.iter_mut().for_each(|weight| *weight *= scale);
         Ok(Self { weights: Some(weights.into()), total_weight: self.total_weight / scale, ..self.clone() })
+    }
+
+    /// Those of a shard: rows one after the other, whose weights stay what they are among all.
+    pub fn of_shard(&self, rows: Range<usize>) -> Self {
+        let window = |values: &Buffer<f64>| values.window(rows.clone());
+        Self { values: window(&self.values), weights: self.weights.as_ref().map(window), ..self.clone() }
     }
 
     /// Those of some rows alone, of mean weight 1 again.

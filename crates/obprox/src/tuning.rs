@@ -1,7 +1,7 @@
 //! Tuned numbers: what each trades, and what set it.
 //!
 //! Only numbers that were chosen by measuring are here; those that follow from a format or from arithmetic stand where they
-//! are used. `benches/README.md` has the tables.
+//! are used, and so do the sizes of the kernels' tiles. `benches/README.md` has the tables.
 
 // ---- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -38,3 +38,168 @@ pub(crate) const JOINTLY: usize = 600;
 pub(crate) const MANY_ROWS: usize = 100_000;
 /// Rows. The smallest sample of many features that is worth a look.
 pub(crate) const LEAST_SAMPLE: usize = 8192;
+
+/// Rounds.
+pub(crate) mod rounds {
+    /// How fast λ falls to its value in the first rounds.
+    pub(crate) const FALL: f64 = 4.0;
+    /// A round that takes less of F than this share of it, and of the gap, brings nothing: there are not rounds enough.
+    pub(crate) const PROGRESS: f64 = 1e-6;
+    /// A gap that is at most so many times the one asked for may be due to the intercept alone.
+    pub(crate) const NEARLY: f64 = 1e5;
+    /// Newton steps on one working set.
+    pub(crate) const STEPS: usize = 30;
+}
+
+/// The working set.
+pub(crate) mod select {
+    /// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
+    pub(crate) const NEAR: f64 = 0.8;
+    /// A set grows where at most one in so many of its features would be new; more are cause for another one.
+    pub(crate) const FEW_NEW: usize = 16;
+}
+
+/// Newton steps.
+pub(crate) mod newton {
+    /// What a model's minimum may violate of what violates before, relative to what the round is to leave of it: the minimum of
+    /// a large one takes longer than the step that it spares, that of a small one does not.
+    pub(crate) const ROUGHLY: f64 = 0.03;
+    pub(crate) const CLOSELY: f64 = 0.01;
+    pub(crate) const EXACTLY: f64 = 1e-9;
+    /// Along columns each digit of the model's minimum costs as much as the one before: on the way it is rougher still.
+    pub(crate) const ROUGHER: f64 = 10.0;
+    /// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
+    /// many steps.
+    pub(crate) const SERVES: f64 = 0.5;
+    /// The same with few features, whose Hessians cost less.
+    pub(crate) const SERVES_FEW: f64 = 0.25;
+    /// The same where a Hessian costs no more than a look at the rows: where it has at most so many entries a row.
+    pub(crate) const SERVES_CHEAP: f64 = 0.02;
+    pub(crate) const CHEAP: f64 = 3.0;
+    /// After a step shorter than this the next knows of what stopped it: see [`crate::rows::Job::Secants`].
+    pub(crate) const SHORT: f64 = 0.2;
+    /// Steps of a round that promise less than the last bit of F: some of them still win digits of the slopes.
+    pub(crate) const MOST_HIDDEN: usize = 3;
+    /// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
+    pub(crate) const LIVELY: f64 = 0.7;
+    /// A Hessian that lacks no more coordinates than that is given their lines.
+    pub(crate) const MOST_MISSING: usize = 48;
+    /// How much further steps go that need no new Hessian.
+    pub(crate) const FURTHER: f64 = 0.03;
+    /// The share of the gap asked for at which a foreseen one is good enough.
+    pub(crate) const IN_SIGHT: f64 = 0.5;
+    /// What a step missed at the λ before is scaled by at most this for the next.
+    pub(crate) const LONGEST: f64 = 4.0;
+}
+
+/// Hessians that are kept.
+pub(crate) mod held {
+    /// Dampings up to this one are all alike.
+    pub(crate) const NO_DAMPING: f64 = 1e-6;
+}
+
+/// The line search.
+pub(crate) mod search {
+    /// The share of what the model `expected` by which F falls after a whole step that is not looked at further; a model that
+    /// is right falls by half of it.
+    pub(crate) const FALLS_AS_FORESEEN: f64 = 0.3;
+}
+
+/// Models with a Hessian.
+pub(crate) mod quadratic {
+    /// Coordinate descent goes on for as long as this many sweeps of all coordinates would take.
+    pub(crate) const FEWEST_SWEEPS: usize = 12;
+    /// Of p coordinates a factor takes as long as p²/40 moves of one: it has all it needs in the cache, a move has not.
+    pub(crate) const MOVES_OF_A_FACTOR: usize = 40;
+    /// To look at a coordinate takes so many times less than to move it.
+    pub(crate) const LOOKS_OF_A_MOVE: usize = 16;
+    /// Faces tried before the point found so far has to do.
+    pub(crate) const FACES: usize = 40;
+    /// Those in a row that do not halve the violation.
+    pub(crate) const IDLE_FACES: usize = 5;
+    /// From so many coordinates on a factor costs more than some conjugate steps that another preconditions, and sweeps of them
+    /// all more than a look at which to move.
+    pub(crate) const LARGE: usize = 256;
+    /// A face is nearly another where they differ in at most this part of their coordinates.
+    pub(crate) const FEW_OF_A_FACE: usize = 16;
+    /// Conjugate steps preconditioned by another face's factor before a new one is made.
+    pub(crate) const CONJUGATE: usize = 8;
+}
+
+/// Models by products.
+pub(crate) mod products {
+    /// Faces in a row.
+    pub(crate) const FACES: usize = 8;
+    /// Conjugate steps on one face.
+    pub(crate) const CONJUGATE: usize = 24;
+    /// What a step on a face may leave of the largest violation.
+    pub(crate) const LEFT: f64 = 0.1;
+}
+
+/// Models along columns.
+pub(crate) mod descent {
+    /// Sweeps over the coordinates that move; between them all are looked at.
+    pub(crate) const SWEEPS: usize = 10;
+    /// Looks at all coordinates.
+    pub(crate) const LOOKS: usize = 20;
+    /// Faces in a row, each smaller than the last, before coordinates are looked at again.
+    pub(crate) const FACES: usize = 2;
+    /// Conjugate steps on one face: with as many features as rows the last digits would take hundreds.
+    pub(crate) const CONJUGATE: usize = 30;
+}
+
+/// Models with a penalty on blocks.
+pub(crate) mod blockwise {
+    /// Rounds of descent and of steps on the face.
+    pub(crate) const FACES: usize = 60;
+    /// Sweeps over all blocks in one of them, at least; else as many as a factor takes the time of.
+    pub(crate) const SWEEPS: usize = 4;
+    /// Proximal steps on a block before the next has its turn.
+    pub(crate) const INNER: usize = 6;
+    /// Newton steps on one face, and how often each is halved.
+    pub(crate) const NEWTON: usize = 12;
+    pub(crate) const HALVINGS: usize = 12;
+    /// Rounds in a row that do not halve the violation.
+    pub(crate) const IDLE: usize = 6;
+    /// Accelerated steps.
+    pub(crate) const ACCELERATED: usize = 300;
+}
+
+/// Features that are left out.
+pub(crate) mod reduce {
+    /// Rows are left as they are where the features that stay have more than this share of the entries: the first where the
+    /// slopes of all features fit the cache, and a pass gains by fewer entries alone.
+    pub(crate) const MOST_KEPT: [f64; 2] = [0.4, 0.6];
+    pub(crate) const FIT_THE_CACHE: usize = 1 << 17;
+}
+
+/// Samples of the rows.
+pub(crate) mod sample {
+    /// Rows of a sample for each feature, of few.
+    pub(crate) const ROWS_A_FEATURE: usize = 32;
+    /// A sample for few features has at least so many rows, and at least this part of them.
+    pub(crate) const LEAST: usize = 2048;
+    pub(crate) const LEAST_PART: usize = 32;
+    /// A sample is at most this part of the rows: or it would not save much. Each is so many times larger than the one before.
+    pub(crate) const MOST_PART: usize = 4;
+    /// λ on the sample for few features is at least this share of λ_max; that for many at most this one.
+    pub(crate) const NOISE: f64 = 0.03;
+    /// The relative gap that will do there, about, times the sample's share of the rows: steps on a large one cost nearly as
+    /// much as those on all. Rounds before it has to do without.
+    pub(crate) const ROUGHLY: f64 = 4.0;
+    pub(crate) const ROUNDS: usize = 8;
+}
+
+/// Smoother losses.
+pub(crate) mod smooth {
+    /// The widest loss spans so many times what the margins may be expected to move by.
+    pub(crate) const WIDEST: f64 = 4.0;
+    /// How fast the width falls.
+    pub(crate) const FALL: f64 = 4.0;
+    /// Losses that differ by less than this width from the one at hand need no such start.
+    pub(crate) const WORTH_IT: f64 = 16.0;
+    /// A smoother loss lies up to ½·δ·width away: what its fit may be off by, relative to δ·width.
+    pub(crate) const ROUGHLY: f64 = 0.02;
+    /// Rounds on each.
+    pub(crate) const ROUNDS: usize = 6;
+}

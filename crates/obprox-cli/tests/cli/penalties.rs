@@ -36,18 +36,27 @@ fn groups_are_zero_together() {
     let of = |feature: u64| if feature >= 6 { 2 } else { feature % 2 };
     let mut known = vec![];
     for solver in ["auto", "obproxsg", "rda"] {
-        shop.ok(&format!("fit train.svm --lambda 0.6max --groups groups.txt --solver {solver} --out model.json --quiet"));
+        shop.ok(&format!(
+            "fit train.svm --lambda 0.6max --groups groups.txt --solver {solver} --out model.json --quiet"
+        ));
         let mut counts = [0; 3];
         weights(&shop, "model.json").iter().for_each(|(feature, _)| counts[of(*feature) as usize] += 1);
-        assert!(counts.iter().zip([3, 3, 6]).all(|(count, size)| *count == 0 || *count == size), "{solver}: {counts:?}");
+        assert!(
+            counts.iter().zip([3, 3, 6]).all(|(count, size)| *count == 0 || *count == size),
+            "{solver}: {counts:?}"
+        );
         known.push(counts);
     }
     assert!(known[0].contains(&0) && known[0].iter().any(|count| *count > 0), "{known:?}");
     // Single features of a group may go as well; a group of no weight stays.
     shop.write("weights.txt", "odd 0\neven 2\n");
-    shop.ok("fit train.svm --lambda 0.6max --groups groups.txt --group-weight weights.txt --group-l1 0.5 --out model.json");
+    shop.ok(
+        "fit train.svm --lambda 0.6max --groups groups.txt --group-weight weights.txt --group-l1 0.5 --out model.json",
+    );
     assert_eq!(weights(&shop, "model.json").iter().filter(|(feature, _)| of(*feature) == 0).count(), 3);
-    for line in ["path train.svm --groups groups.txt --lambdas 4", "cv train.svm --groups each --group-weight one --lambdas 4"] {
+    for line in
+        ["path train.svm --groups groups.txt --lambdas 4", "cv train.svm --groups each --group-weight one --lambdas 4"]
+    {
         shop.ok(line);
     }
 }

@@ -12,20 +12,8 @@ use crate::Result;
 use crate::huge::Huge;
 use crate::penalty::block::dot;
 use crate::penalty::{Blockwise, OnBlocks, Smooth};
-
-/// Rounds of descent and of steps on the face.
-const FACES: usize = 60;
-/// Sweeps over all blocks in one of them.
-const SWEEPS: usize = 4;
-/// Proximal steps on a block before the next has its turn.
-const INNER: usize = 6;
-/// Newton steps on one face, and how often each is halved.
-const NEWTON: usize = 12;
-const HALVINGS: usize = 12;
-/// Rounds in a row that do not halve the violation.
-const IDLE: usize = 6;
-/// Accelerated steps.
-const ACCELERATED: usize = 300;
+use crate::tuning::blockwise::{ACCELERATED, FACES, HALVINGS, IDLE, INNER, NEWTON, SWEEPS};
+use crate::tuning::quadratic::MOVES_OF_A_FACTOR;
 
 /// A penalty's blocks among the coordinates of a working set.
 #[derive(Clone)]
@@ -150,7 +138,7 @@ impl Model<'_> {
         let (mut last, mut idle) = (f64::INFINITY, 0);
         for _ in 0..FACES {
             let mut worst = 0.0;
-            for _ in 0..SWEEPS {
+            for _ in 0..SWEEPS.max(self.z.len() / MOVES_OF_A_FACTOR) {
                 worst = self.sweep();
                 largest = largest.max(worst);
                 if worst <= tolerance * largest {
@@ -329,16 +317,16 @@ pub(super) fn accelerated(
             let to = proximal_step(blocks, &metric, bound, &y, &u_y);
             let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
             let u_to: Vec<f64> = times(&delta)?.iter().zip(&u).map(|(change, u)| u + change).collect();
-            let (mut bend, mut square) = (0.0, 0.0);
+            let (mut curved, mut square) = (0.0, 0.0);
             for place in 0..to.len() {
                 let step = to[place] - y[place];
-                bend += step * (u_to[place] - u_y[place]);
+                curved += step * (u_to[place] - u_y[place]);
                 square += metric[place] * step * step;
             }
-            if bend <= bound * square * (1.0 + 1e-9) || !bend.is_finite() {
+            if curved <= bound * square * (1.0 + 1e-9) || !curved.is_finite() {
                 break (to, u_to);
             }
-            bound = (1.1 * bend / square).max(1.2 * bound);
+            bound = (1.1 * curved / square).max(1.2 * bound);
         };
         // Momentum that leads uphill is given up.
         let turn: f64 = (0..to.len()).map(|at| metric[at] * (y[at] - to[at]) * (to[at] - z[at])).sum();

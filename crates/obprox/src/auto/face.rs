@@ -24,9 +24,9 @@ impl Face {
         (0..self.z.len()).map(slope).collect()
     }
 
-    /// Goes along a step as far as the model falls: what crosses zero stays there. `look` gives the slopes at a point of
+    /// Goes along a step as far as the model falls: what crosses zero stays there. `slopes_at` gives the slopes at a point of
     /// the face, and what else the caller wants of the last one; true where the point lies on a smaller face.
-    pub fn walk<T>(&self, step: &[f64], mut look: impl FnMut(&[f64]) -> (T, Vec<f64>)) -> (Vec<f64>, T, bool) {
+    pub fn walk<T>(&self, step: &[f64], mut slopes_at: impl FnMut(&[f64]) -> (T, Vec<f64>)) -> (Vec<f64>, T, bool) {
         // How far the face reaches along the step.
         let mut reach = 1.0f64;
         for (at, &delta) in step.iter().enumerate() {
@@ -36,7 +36,7 @@ impl Face {
         }
         let mut size = 1.0;
         loop {
-            // At the end of the face's reach the model has fallen for sure; before, only a look can tell.
+            // At the end of the face's reach the model has fallen for sure; before, only its slopes can tell.
             let last = size <= reach;
             let mut dropped = false;
             let trial = |(at, &delta): (usize, &f64)| {
@@ -46,10 +46,10 @@ impl Face {
                 if crosses { 0.0 } else { trial }
             };
             let to: Vec<f64> = step.iter().enumerate().map(trial).collect();
-            let (found, slopes) = look(&to);
+            let (found, slopes) = slopes_at(&to);
             let change = |at: usize| {
-                let bend = 0.5 * (self.u[at] + slopes[at]) * (to[at] - self.z[at]);
-                bend + self.l1[at] * (to[at].abs() - self.z[at].abs())
+                let smooth = 0.5 * (self.u[at] + slopes[at]) * (to[at] - self.z[at]);
+                smooth + self.l1[at] * (to[at].abs() - self.z[at].abs())
             };
             if last || (0..to.len()).map(change).sum::<f64>() < 0.0 {
                 return (to, found, dropped);
@@ -59,35 +59,35 @@ impl Face {
     }
 }
 
-/// Solves A·step = rest by conjugate gradients, at most so many: `guide` is near A⁻¹, `bend` is A, and `done` looks at what
-/// is left of the right side. The step, and whether it is done.
+/// Solves A·step = residual by conjugate gradients, at most so many: `precondition` is near A⁻¹, `multiply` is A, and `done`
+/// is asked about the residual. The step, and whether it is done.
 pub(crate) fn conjugate_gradients(
-    mut rest: Vec<f64>,
+    mut residual: Vec<f64>,
     most: usize,
-    guide: impl Fn(&[f64]) -> Vec<f64>,
-    bend: impl Fn(&[f64]) -> Vec<f64>,
+    precondition: impl Fn(&[f64]) -> Vec<f64>,
+    multiply: impl Fn(&[f64]) -> Vec<f64>,
     done: impl Fn(&[f64]) -> bool,
 ) -> Option<(Vec<f64>, bool)> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let mut step = vec![0.0; rest.len()];
-    let mut direction = guide(&rest);
-    let mut square = dot(&rest, &direction);
+    let mut step = vec![0.0; residual.len()];
+    let mut direction = precondition(&residual);
+    let mut square = dot(&residual, &direction);
     for _ in 0..most {
-        if done(&rest) {
+        if done(&residual) {
             return Some((step, true));
         }
-        let bent = bend(&direction);
-        let size = square / dot(&direction, &bent);
+        let product = multiply(&direction);
+        let size = square / dot(&direction, &product);
         if !(size > 0.0 && size.is_finite()) {
             break;
         }
         step.iter_mut().zip(&direction).for_each(|(step, direction)| *step += size * direction);
-        rest.iter_mut().zip(&bent).for_each(|(rest, bent)| *rest -= size * bent);
-        let next = guide(&rest);
-        let before = std::mem::replace(&mut square, dot(&rest, &next));
+        residual.iter_mut().zip(&product).for_each(|(residual, product)| *residual -= size * product);
+        let next = precondition(&residual);
+        let before = std::mem::replace(&mut square, dot(&residual, &next));
         let share = square / before;
         direction.iter_mut().zip(next).for_each(|(direction, next)| *direction = next + share * *direction);
     }
-    let done = done(&rest);
+    let done = done(&residual);
     step.iter().all(|delta| delta.is_finite()).then_some((step, done))
 }

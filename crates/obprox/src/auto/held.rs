@@ -8,9 +8,7 @@ use super::expansion::Expansion;
 use super::quadratic::Quadratic;
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
-
-/// Dampings up to this one are all alike.
-const NO_DAMPING: f64 = 1e-6;
+use crate::tuning::held::NO_DAMPING;
 
 /// The Hessian of a step, and what it was made for.
 pub(super) struct Held {

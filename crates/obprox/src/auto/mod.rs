@@ -52,16 +52,8 @@ use crate::problem::{Point, Problem};
 use crate::rows::{DualJob, Gradient, Shards};
 use crate::solver::{Ended, Solver, Standing, Support};
 use crate::switch::Phase;
+use crate::tuning::rounds::{FALL, NEARLY, PROGRESS, STEPS};
 use crate::{Error, Result};
-
-/// How fast λ falls to its value in the first rounds.
-const FALL: f64 = 4.0;
-/// A round that takes less of F than this share of it, and of the gap, brings nothing: there are not rounds enough.
-const PROGRESS: f64 = 1e-6;
-/// A gap that is at most so many times the one asked for may be due to the intercept alone.
-const NEARLY: f64 = 1e5;
-/// Newton steps on one working set.
-const STEPS: usize = 30;
 
 /// What the fit at one λ leaves to the next, and how far λ may fall.
 pub struct Carry {
@@ -230,7 +222,7 @@ impl<'a> Auto<'a> {
         let mut gradient = self.rows.gradient()?;
         // Far from its optimum the intercept stands in the way of all the others.
         let slope = if problem.has_intercept() { gradient.intercept[0].abs() } else { 0.0 };
-        let is_far = 2.0 * problem.margin_unit() * slope > newton::IN_SIGHT * allowed(gradient.loss);
+        let is_far = 2.0 * problem.margin_unit() * slope > crate::tuning::newton::IN_SIGHT * allowed(gradient.loss);
         if is_far {
             intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
             gradient = self.rows.gradient()?;

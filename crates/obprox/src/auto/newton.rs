@@ -9,46 +9,18 @@ use std::ops::Range;
 use super::blockwise::{self, InSet};
 use super::expansion::Expansion;
 use super::held::Held;
-use super::quadratic::LARGE;
 use super::search::{Step, search};
 use super::{Auto, End, products};
 use crate::huge::Huge;
 use crate::penalty::ElasticNet;
 use crate::rows::{Job, Model};
+use crate::tuning::newton::{
+    CHEAP, CLOSELY, EXACTLY, FURTHER, IN_SIGHT, LIVELY, LONGEST, MOST_HIDDEN, MOST_MISSING, ROUGHER, ROUGHLY, SERVES,
+    SERVES_CHEAP, SERVES_FEW, SHORT,
+};
+use crate::tuning::quadratic::LARGE;
 use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 use crate::{Result, intercept};
-
-/// What a model's minimum may violate of what violates before, relative to what the round is to leave of it: the minimum of
-/// a large one takes longer than the step that it spares, that of a small one does not.
-const ROUGHLY: f64 = 0.03;
-const CLOSELY: f64 = 0.01;
-const EXACTLY: f64 = 1e-9;
-/// Along columns each digit of the model's minimum costs as much as the one before: on the way it is rougher still.
-const ROUGHER: f64 = 10.0;
-/// A Hessian is kept while each step by it leaves at most this share of the violation: forming it anew costs as much as
-/// many steps.
-const SERVES: f64 = 0.5;
-/// The same with few features, whose Hessians cost less.
-const SERVES_FEW: f64 = 0.25;
-/// The same where a Hessian costs no more than a look at the rows: where it has at most so many entries a row.
-const SERVES_CHEAP: f64 = 0.02;
-const CHEAP: f64 = 3.0;
-/// After a step shorter than this the next knows of what stopped it: see [`crate::rows::Job::Secants`].
-const SHORT: f64 = 0.2;
-
-/// Steps of a round that promise less than the last bit of F: some of them still win digits of the slopes.
-const MOST_HIDDEN: usize = 3;
-
-/// A coordinate is left out of a step where it is zero and its slope is below this share of its λ.
-const LIVELY: f64 = 0.7;
-/// A Hessian that lacks no more coordinates than that is given their lines.
-const MOST_MISSING: usize = 48;
-/// How much further steps go that need no new Hessian.
-const FURTHER: f64 = 0.03;
-/// The share of the gap asked for at which a foreseen one is good enough.
-pub(super) const IN_SIGHT: f64 = 0.5;
-/// What a step missed at the λ before is scaled by at most this for the next.
-const LONGEST: f64 = 4.0;
 
 impl End {
     /// The coordinates of some features there, and their slopes; the intercept, where one is to come last, is at its

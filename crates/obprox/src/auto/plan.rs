@@ -58,13 +58,14 @@ impl Plan {
             falls: start.is_none() && (!is_few || share < TINY),
             start: if !carried && smooth::pays(whole) {
                 Start::Smoother
-            } else if floor.is_none() && is_at_zero {
+            } else if floor.is_none() && is_at_zero && !whole.in_shards() {
                 Start::Samples(sample::levels(whole))
             } else {
                 Start::Here
             },
             largest_hessian: LARGEST_HESSIAN,
-            by_products: problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
+            // Columns of several shards are in no one memory.
+            by_products: problem.in_shards() || problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
             is_exact: is_quadratic(problem),

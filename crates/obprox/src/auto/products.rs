@@ -11,14 +11,8 @@ use super::face::{Face, conjugate_gradients};
 use crate::penalty::shrink::shrink;
 use crate::penalty::{L1, Term};
 use crate::rows::{Job, Shards};
+use crate::tuning::products::{CONJUGATE, FACES, LEFT};
 use crate::{Error, Result};
-
-/// Faces in a row.
-const FACES: usize = 8;
-/// Conjugate steps on one face.
-const CONJUGATE: usize = 24;
-/// What a step on a face may leave of the largest violation.
-const LEFT: f64 = 0.1;
 
 /// A Hessian that is asked for products; the first that fails is kept.
 struct Hessian<'a> {

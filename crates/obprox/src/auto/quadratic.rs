@@ -10,6 +10,9 @@ use super::cholesky::{Cholesky, dot};
 use super::face::{Face, conjugate_gradients};
 use crate::huge::Huge;
 use crate::penalty::shrink::shrink;
+use crate::tuning::quadratic::{
+    CONJUGATE, FACES, FEW_OF_A_FACE, FEWEST_SWEEPS, IDLE_FACES, LARGE, LOOKS_OF_A_MOVE, MOVES_OF_A_FACTOR,
+};
 use crate::wide::wide;
 
 /// The quadratic part of a model; the l1 part comes with each solve.
@@ -21,24 +24,6 @@ pub(crate) struct Quadratic {
     /// The last face that was solved on, and its factor: often the next is the same.
     factor: Option<(Vec<usize>, Cholesky)>,
 }
-
-/// Coordinate descent goes on for as long as this many sweeps of all coordinates would take.
-const FEWEST_SWEEPS: usize = 12;
-/// Of p coordinates a factor takes as long as p²/40 moves of one: it has all it needs in the cache, a move has not.
-const MOVES_OF_A_FACTOR: usize = 40;
-/// To look at a coordinate takes so many times less than to move it.
-const LOOKS_OF_A_MOVE: usize = 16;
-/// Faces tried before the point found so far has to do.
-const FACES: usize = 40;
-/// Those in a row that do not halve the violation.
-const IDLE_FACES: usize = 5;
-/// From so many coordinates on a factor costs more than some conjugate steps guided by another, and sweeps of them all
-/// more than a look at which to move.
-pub(super) const LARGE: usize = 256;
-/// A face is nearly another where they differ in at most this part of their coordinates.
-const FEW_OF_A_FACE: usize = 16;
-/// Guided steps before a new factor is made.
-const GUIDED: usize = 8;
 
 wide! {
     /// Adds a multiple of one vector to another.
@@ -199,7 +184,7 @@ impl Quadratic {
             return None;
         }
         if self.factor.as_ref().is_none_or(|(factored, _)| *factored != face.places) {
-            if let Some(step) = self.guided_step(face, enough) {
+            if let Some(step) = self.preconditioned_step(face, enough) {
                 return Some(step);
             }
             self.factor = None;
@@ -210,34 +195,39 @@ impl Quadratic {
         step.iter().all(|delta| delta.is_finite()).then_some(step)
     }
 
-    /// The same by conjugate gradients, guided by the factor of a face nearly the same: a few of them cost less than
-    /// another factor. Nothing where a few will not do. What is left of the slopes, over the root of the curvature, is at
+    /// The same by conjugate gradients, preconditioned by the factor of a face nearly the same: a few of them cost less
+    /// than another factor. Nothing where a few will not do. What is left of the slopes, over the root of the curvature, is at
     /// most `enough`.
-    fn guided_step(&self, face: &Face, enough: f64) -> Option<Vec<f64>> {
+    fn preconditioned_step(&self, face: &Face, enough: f64) -> Option<Vec<f64>> {
         let (factored, factor) = self.factor.as_ref().filter(|_| face.places.len() >= LARGE)?;
         let known: Vec<Option<usize>> = face.places.iter().map(|place| factored.binary_search(place).ok()).collect();
         if !is_nearly(factored, &face.places) {
             return None;
         }
-        let guide = |rest: &[f64]| {
+        let precondition = |residual: &[f64]| {
             let mut on_factored = vec![0.0; factored.len()];
-            known.iter().zip(rest).for_each(|(known, &rest)| known.iter().for_each(|&at| on_factored[at] = rest));
+            known
+                .iter()
+                .zip(residual)
+                .for_each(|(known, &residual)| known.iter().for_each(|&at| on_factored[at] = residual));
             factor.solve(&mut on_factored);
-            let guided = |at: usize| {
-                known[at].map_or_else(|| rest[at] / self.curvature(face.places[at]), |known| on_factored[known])
+            let entry = |at: usize| {
+                known[at].map_or_else(|| residual[at] / self.curvature(face.places[at]), |known| on_factored[known])
             };
-            (0..rest.len()).map(guided).collect()
+            (0..residual.len()).map(entry).collect()
         };
-        let bend = |direction: &[f64]| {
+        let multiply = |direction: &[f64]| {
             let mut whole = vec![0.0; self.size];
             face.places.iter().zip(direction).for_each(|(&place, &delta)| whole[place] = delta);
             face.places.par_iter().with_min_len(64).map(|&place| dot(self.row(place), &whole)).collect()
         };
-        let done = |rest: &[f64]| {
-            let within = |(&place, rest): (&usize, &f64)| rest.abs() <= enough * self.curvature(place).sqrt();
-            face.places.iter().zip(rest).all(within)
+        let done = |residual: &[f64]| {
+            let within = |(&place, residual): (&usize, &f64)| residual.abs() <= enough * self.curvature(place).sqrt();
+            face.places.iter().zip(residual).all(within)
         };
-        conjugate_gradients(face.descent(), GUIDED, guide, bend, done).filter(|(_, done)| *done).map(|(step, _)| step)
+        conjugate_gradients(face.descent(), CONJUGATE, precondition, multiply, done)
+            .filter(|(_, done)| *done)
+            .map(|(step, _)| step)
     }
 
     fn curvature(&self, at: usize) -> f64 {
@@ -286,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guided_step_is_the_step() {
+    fn a_preconditioned_step_is_the_step() {
         let size = LARGE + 40;
         let hessian = hessian(size);
         let model = |factored: Vec<usize>| {
@@ -300,14 +290,14 @@ mod tests {
         let truth = model(vec![]).newton_step(&face, 0.0).unwrap();
         // Some more and some less than the face.
         let near: Vec<usize> = (0..size).filter(|at| at % 10 != 3 && at % 100 != 7 || *at == 53).collect();
-        let mut guided = model(near.clone());
+        let mut near_by = model(near.clone());
         let enough = 1e-6;
-        let step = guided.newton_step(&face, enough).unwrap();
-        assert_eq!(guided.factored(), near, "no new factor was needed");
+        let step = near_by.newton_step(&face, enough).unwrap();
+        assert_eq!(near_by.factored(), near, "no new factor was needed");
         assert!(step.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-5), "the step leads elsewhere");
         // Too few steps for so many digits: then a factor is made after all.
-        let exact = guided.newton_step(&face, 1e-300).unwrap();
-        assert_eq!(guided.factored(), face.places);
+        let exact = near_by.newton_step(&face, 1e-300).unwrap();
+        assert_eq!(near_by.factored(), face.places);
         assert_eq!(exact, truth);
     }
 

@@ -12,11 +12,7 @@ use crate::penalty::{Separable, Term};
 use crate::problem::{Lambda, Point, Problem};
 use crate::rows::{pass, stays_in_rows};
 use crate::tuning::FEW;
-
-/// Rows are left as they are where the features that stay have more than this share of the entries: the first where the
-/// slopes of all features fit the cache, and a pass gains by fewer entries alone.
-const MOST_KEPT: [f64; 2] = [0.4, 0.6];
-const FIT_THE_CACHE: usize = 1 << 17;
+use crate::tuning::reduce::{FIT_THE_CACHE, MOST_KEPT};
 
 /// A problem without the features that cannot matter.
 #[derive(Clone)]
@@ -52,7 +48,8 @@ impl Reduced {
         };
         let kept: Vec<u32> = (0..problem.n_features() as u32).filter(matters).collect();
         let most = MOST_KEPT[usize::from(problem.n_features() > FIT_THE_CACHE)];
-        if floor.is_none() && pass::share_of_entries(problem.matrix(), &kept) > most {
+        let copies = floor.is_none() && !problem.in_shards();
+        if copies && pass::share_of_entries(problem.matrix(), &kept) > most {
             return whole();
         }
         let reduced = if floor.is_some() { problem.by_columns(Some(&kept)) } else { problem.on_features(&kept) };

@@ -12,22 +12,8 @@ use crate::Result;
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
 use crate::solver::{Ended, Solver};
-use crate::tuning::{FEW, LEAST_SAMPLE, MANY_ROWS};
-
-/// Rows of a sample for each feature, of few.
-const ROWS_A_FEATURE: usize = 32;
-/// A sample for few features has at least so many rows, and at least this part of them.
-const LEAST: usize = 2048;
-const LEAST_PART: usize = 32;
-/// A sample is at most this part of the rows: or it would not save much. Each is so many times larger than the one before.
-const MOST_PART: usize = 4;
-/// λ on the sample for few features is at least this share of λ_max; that for many at most this one.
-const NOISE: f64 = 0.03;
-const NEAR_MAX: f64 = 0.25;
-/// The relative gap that will do there, about, times the sample's share of the rows: steps on a large one cost nearly as
-/// much as those on all. Rounds before it has to do without.
-const ROUGHLY: f64 = 4.0;
-const ROUNDS: usize = 8;
+use crate::tuning::sample::{LEAST, LEAST_PART, MOST_PART, NOISE, ROUGHLY, ROUNDS, ROWS_A_FEATURE};
+use crate::tuning::{FEW, LEAST_SAMPLE, MANY_ROWS, NEAR_MAX};
 
 /// A sample: one row out of so many, and the λ there.
 #[derive(Clone, Copy, Debug, PartialEq)]

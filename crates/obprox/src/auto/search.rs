@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::rows::between;
+use crate::tuning::search::FALLS_AS_FORESEEN;
 
 /// A step that was taken.
 pub(super) struct Step {
@@ -12,10 +13,6 @@ pub(super) struct Step {
     /// F there.
     pub objective: f64,
 }
-
-/// The share of what the model `expected` by which F falls after a whole step that is not looked at further; a model that
-/// is right falls by half of it.
-const FALLS_AS_FORESEEN: f64 = 0.3;
 
 /// Of the steps 1, ½, ¼, … from x towards z the longest by which F falls enough of what the model `expected`, or a shorter
 /// one that leads lower; `value` gives F after such a share of the way.

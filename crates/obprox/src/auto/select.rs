@@ -5,12 +5,8 @@ use rayon::prelude::*;
 use super::Auto;
 use crate::Result;
 use crate::penalty::{OnBlocks, Separable, Term};
+use crate::tuning::select::{FEW_NEW, NEAR};
 use crate::tuning::{FEW, LARGE_HESSIAN};
-
-/// What share of its λ_j a slope must have for its feature to be taken along to the next λ.
-const NEAR: f64 = 0.8;
-/// A set grows where at most one in so many of its features would be new; more are cause for another one.
-const FEW_NEW: usize = 16;
 
 impl Auto<'_> {
     /// Makes a new working set, or keeps the one at hand where it holds all that is needed.

@@ -9,17 +9,7 @@ use crate::Result;
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::Problem;
 use crate::solver::{Ended, Solver};
-
-/// The widest loss spans so many times what the margins may be expected to move by.
-const WIDEST: f64 = 4.0;
-/// How fast the width falls.
-const FALL: f64 = 4.0;
-/// Losses that differ by less than this width from the one at hand need no such start.
-const WORTH_IT: f64 = 16.0;
-/// A smoother loss lies up to ½·δ·width away: what its fit may be off by, relative to δ·width.
-const ROUGHLY: f64 = 0.02;
-/// Rounds on each.
-const ROUNDS: usize = 6;
+use crate::tuning::smooth::{FALL, ROUGHLY, ROUNDS, WIDEST, WORTH_IT};
 
 impl Auto<'_> {
     /// Moves to the optimum of a loss nearly as flat as the one at hand; whether it did. Where `tell` says stop the point so
@@ -31,7 +21,7 @@ impl Auto<'_> {
         let (mut width, mut stop) = (WIDEST * unit, false);
         let mut point = self.point();
         while let Some(loss) = problem.loss().smoother(width).filter(|_| !stop) {
-            let smooth = problem.with_loss(loss);
+            let smooth = problem.with_loss(loss)?;
             let Ok(auto) = Auto::new(&smooth, Some(&point), None) else { return Ok(false) };
             let mut auto = auto.aiming_at(0.0);
             for _ in 0..ROUNDS {

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -25,6 +25,12 @@ impl<T: Pod> Buffer<T> {
         let bytes = map.get(start..start.checked_add(len.checked_mul(size_of::<T>())?)?)?;
         let window = bytemuck::try_cast_slice::<u8, T>(bytes).ok()?;
         Some(Self { data: window.as_ptr(), len, owner: Arc::clone(map) as _ })
+    }
+
+    /// Some of the elements, where they lie.
+    pub(crate) fn window(&self, range: Range<usize>) -> Self {
+        let window = &self[range];
+        Self { data: window.as_ptr(), len: window.len(), owner: Arc::clone(&self.owner) }
     }
 
     /// The first elements of memory of our own.

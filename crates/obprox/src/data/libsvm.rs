@@ -30,6 +30,23 @@ pub(super) fn read(source: Source, block_size: usize) -> Result<Dataset> {
     Ok(Dataset::new(matrix, targets))
 }
 
+/// Hands out the rows of a stream, those of a block of text at a time.
+pub(super) fn read_pieces(
+    source: Source,
+    block_size: usize,
+    each: &mut dyn FnMut(Dataset) -> Result<()>,
+) -> Result<()> {
+    let mut blocks = Blocks::of(source, block_size, 0);
+    while blocks.advance()? {
+        let (text, pieces) = (blocks.text(), cut(blocks.text()));
+        let mut sheet = Sheet::default();
+        sheet.append(&Libsvm, text, &pieces, 1.0).map_err(|halt| blocks.halted(&pieces, halt))?;
+        let (matrix, targets) = sheet.finish();
+        each(Dataset::new(matrix, targets))?;
+    }
+    Ok(())
+}
+
 /// Writes rows as text that reads back to the same bits: floats in the fewest digits that do so. The format knows no
 /// missing label; one is written as 0, as is the custom.
 pub fn write_libsvm(dataset: &Dataset, out: &mut dyn Write) -> io::Result<()> {

@@ -107,14 +107,7 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
         return Err(Error::parameter("n_cols", format!("at most {} columns", u32::MAX)));
     }
     let name = source.name.clone();
-    let format = options.format.unwrap_or_else(|| format_of(&source));
-    if matches!(format, Format::Libsvm | Format::Csv) && source.head().contains(&0) {
-        return Err(Error::file(name, "is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"));
-    }
-    if matches!(format, Format::Libsvm | Format::Cache) && !options.encoding.is_plain() {
-        let message = "columns have no names there: categorical, missing, keep and drop are for CSV, Parquet and Arrow";
-        return Err(Error::file(name, format!("is {}: {message}", format.name())));
-    }
+    let (source, format) = open(source, options)?;
     let mut dataset = match format {
         Format::Libsvm => libsvm::read(source, options.block)?,
         Format::Csv => csv::read(source, path, options)?,
@@ -135,6 +128,19 @@ fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Re
         dataset.widen(n_cols);
     }
     Ok(dataset)
+}
+
+/// Tells the format of a source.
+pub(super) fn open(source: Source, options: &ReadOptions) -> Result<(Source, Format)> {
+    let format = options.format.unwrap_or_else(|| format_of(&source));
+    if matches!(format, Format::Libsvm | Format::Csv) && source.head().contains(&0) {
+        return Err(Error::file(source.name, "is binary, or text in UTF-16: give LIBSVM or CSV as UTF-8 text"));
+    }
+    if matches!(format, Format::Libsvm | Format::Cache) && !options.encoding.is_plain() {
+        let message = "columns have no names there: categorical, missing, keep and drop are for CSV, Parquet and Arrow";
+        return Err(Error::file(source.name, format!("is {}: {message}", format.name())));
+    }
+    Ok((source, format))
 }
 
 /// A format of columns.

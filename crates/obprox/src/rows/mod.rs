@@ -3,17 +3,19 @@
 //! A solver knows the n weights and its working set. Margins, the slopes and curvatures of rows, what a step does to the
 //! margins and the dual point live where the rows live. It asks for [`Job`]s, which are plain data, and is given [`Sums`]
 //! over all rows, 1/N included: those of shards are added up in their order, whoever computed them. So rows may lie in
-//! this process's memory ([`Memory`]), on a disk or on other machines.
+//! this process's memory ([`Memory`]), on a disk ([`Disk`]) or on other machines.
 //!
 //! Rows remember where the last job left them: [`Job::Place`] puts them at a point, [`Job::Propose`] names a step from
 //! there, [`Job::Take`] takes some of it. The functions of [`dyn Shards`](Shards) are the jobs by name, with what each
 //! returns.
 
+mod disk;
 mod memory;
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
+pub(crate) use self::disk::Disk;
 pub(crate) use self::memory::{Memory, at_zero, pass, stays_in_rows};
 use crate::Result;
 use crate::huge::Huge;

@@ -88,6 +88,29 @@ fn numbers(source: Source, head: Head, options: &ReadOptions) -> Result<Dataset>
     Ok(Dataset { names: layout.names, recipe: recipe.map(Into::into), ..dataset })
 }
 
+/// Hands out the rows of a stream of numbers, those of a block of text at a time; then the columns and their names.
+pub(super) fn read_pieces(
+    mut source: Source,
+    options: &ReadOptions,
+    each: &mut dyn FnMut(Dataset) -> Result<()>,
+) -> Result<(usize, Option<Vec<String>>)> {
+    if !options.encoding.is_plain() {
+        let message = "columns that are no numbers are encoded in memory alone: convert the table first";
+        return Err(Error::file(source.name, message));
+    }
+    let head = Head::find(&mut source, options.header)?;
+    let layout = Layout::find(&source.name, head, options)?;
+    let mut blocks = Blocks::of(source, options.block, layout.lines_before);
+    while blocks.advance()? {
+        let (text, pieces) = (blocks.text(), cut(blocks.text()));
+        let mut sheet: Sheet<()> = Sheet::default();
+        sheet.append(&layout, text, &pieces, 1.0).map_err(|halt| blocks.halted(&pieces, halt))?;
+        let (matrix, targets) = sheet.finish(layout.n_features());
+        each(Dataset::new(matrix, targets))?;
+    }
+    Ok((layout.n_features(), layout.names))
+}
+
 /// What the first lines tell of all the others.
 struct Layout {
     separator: u8,

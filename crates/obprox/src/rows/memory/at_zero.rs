@@ -13,6 +13,7 @@ use super::pass::{self, by_columns, weighted};
 use crate::data::{Buffer, Matrix, Rows, with_rows};
 use crate::huge::Huge;
 
+use crate::Result;
 use crate::problem::Problem;
 use crate::tuning::FEW;
 
@@ -39,7 +40,7 @@ const FEATURES: usize = 1 << 14;
 
 impl AtZero {
     /// Looks at it.
-    pub fn of(problem: &Problem) -> Self {
+    pub fn of(problem: &Problem) -> Result<Self> {
         let outputs = problem.outputs();
         let mut margins = vec![0.0; problem.n_rows() * outputs];
         // Below the rounding of the targets themselves nothing can be measured.
@@ -52,11 +53,18 @@ impl AtZero {
         // With many features a look at each costs more than what is added there, so one output has both in one pass.
         let with = (outputs == 1).then_some(&row_gradients[..]);
         let many = problem.n_features() > FEW;
-        let (slopes, steepest) = many
-            .then(|| Steepness::of(problem, with))
-            .flatten()
-            .map_or((None, None), |steepness| (with.map(|_| steepness.slopes), Some(steepness.most.into())));
-        let slopes = slopes.unwrap_or_else(|| pass::gradient(problem, &row_gradients));
+        let steepness = match many {
+            true if problem.in_shards() => Steepness::of_shards(problem, with)?,
+            true => Steepness::of(problem, with),
+            false => None,
+        };
+        let (slopes, steepest) =
+            steepness.map_or((None, None), |steepness| (with.map(|_| steepness.slopes), Some(steepness.most.into())));
+        let slopes = match slopes {
+            Some(slopes) => slopes,
+            None if problem.in_shards() => gradient_of_shards(problem, &row_gradients)?,
+            None => pass::gradient(problem, &row_gradients),
+        };
         let regularization = problem.regularization();
         let steepness = |(at, slope): (usize, &f64)| {
             let weight = regularization.weight(at / outputs);
@@ -76,7 +84,7 @@ impl AtZero {
         };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
         let margin_unit = margin_unit(problem, 1e3 * least_scale);
-        Self { lambda_max, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) }
+        Ok(Self { lambda_max, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
     }
 
     /// What it tells of some of the features, which have been held against their bounds.
@@ -110,7 +118,39 @@ struct Pull {
     here: f64,
 }
 
+/// Σ gᵢdᵢ / N over rows that are read shard by shard.
+fn gradient_of_shards(problem: &Problem, row_gradients: &[f64]) -> Result<Huge<f64>> {
+    let outputs = problem.outputs();
+    let mut gradient = Huge::zeros(problem.n_features() * outputs);
+    for shard in problem.read_shards(|_| true) {
+        let (rows, shard) = shard?;
+        pass::add_gradient(&shard, &row_gradients[rows.start * outputs..rows.end * outputs], &mut gradient);
+    }
+    let scale = 1.0 / problem.n_rows() as f64;
+    gradient.iter_mut().for_each(|sum| *sum *= scale);
+    Ok(gradient)
+}
+
 impl Steepness {
+    /// The same over rows that are read shard by shard.
+    fn of_shards(problem: &Problem, row_gradients: Option<&[f64]>) -> Result<Option<Self>> {
+        let mut all: Option<Self> = None;
+        for shard in problem.read_shards(|_| true) {
+            let (rows, shard) = shard?;
+            let Some(one) = Self::of(&shard, row_gradients.map(|gradients| &gradients[rows])) else { return Ok(None) };
+            match &mut all {
+                None => all = Some(one),
+                Some(all) => {
+                    all.slopes.iter_mut().zip(&one.slopes[..]).for_each(|(sum, slope)| *sum += slope);
+                    // Bounds may only be rounded up.
+                    let add = |(sum, most): (&mut f32, &f32)| *sum = (*sum + most) * (1.0 + f32::EPSILON);
+                    all.most.iter_mut().zip(&one.most[..]).for_each(add);
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// For each feature the largest |∂f/∂x_j| there can be at any point, where the slopes of the loss are bounded; and, on
     /// the way, the slope where the rows have the given gradients, of one output.
     fn of(problem: &Problem, row_gradients: Option<&[f64]>) -> Option<Self> {
@@ -152,7 +192,7 @@ impl Steepness {
         });
         // Single precision takes half the cache, and its rounding is known.
         let rounding = 1.0 + f64::from(f32::EPSILON) * (problem.n_rows() as f64 + 2.0);
-        Self::from_sums(problem.n_rows(), rounding, &sums, |sums| {
+        Self::from_sums(problem.total_rows(), rounding, &sums, |sums| {
             (sums.slope, f64::from(sums.highest.max(-sums.lowest)))
         })
     }
@@ -174,7 +214,7 @@ impl Steepness {
                 matrix.for_each_in(row, columns.clone(), |column, _| counts[column - first] += one);
             });
         });
-        Self::from_sums(problem.n_rows(), 1.0 + f64::from(f32::EPSILON), &counts, |&count| {
+        Self::from_sums(problem.total_rows(), 1.0 + f64::from(f32::EPSILON), &counts, |&count| {
             let [a, b] = split(count).map(f64::from);
             let sum = |of: fn(&Pull) -> f64| a * of(&kinds[0]) + b * of(&kinds[1]);
             (sum(|pull| pull.here), sum(|pull| pull.high).max(-sum(|pull| pull.low)))

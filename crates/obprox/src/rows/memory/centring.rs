@@ -39,7 +39,7 @@ impl Alike {
 
 /// (1/N) Σ wᵢℓ′ of each output, then of ℓ″, if the intercepts moved by so much; nothing where the loss has no ℓ″ to give.
 pub(super) fn pulls(problem: &Problem, margins: &[f64], alike: Option<&Alike>, shift: &[f64]) -> Option<Vec<f64>> {
-    let (loss, outputs, n_rows) = (problem.loss(), problem.outputs(), problem.n_rows());
+    let (loss, outputs, n_rows) = (problem.loss(), problem.outputs(), problem.total_rows());
     let (margins, targets, weights) = match alike {
         Some(alike) => (&alike.margins[..], &alike.targets[..], Some(&alike.weights[..])),
         None => (margins, problem.targets(), problem.row_weights()),

@@ -8,15 +8,7 @@ use crate::auto::face::{Face, conjugate_gradients};
 use crate::data::{Gathered, Matrix};
 use crate::penalty::ElasticNet;
 use crate::penalty::shrink::shrink;
-
-/// Sweeps over the coordinates that move; between them all are looked at.
-const SWEEPS: usize = 10;
-/// Looks at all coordinates.
-const LOOKS: usize = 20;
-/// Faces in a row, each smaller than the last, before coordinates are looked at again.
-const FACES: usize = 2;
-/// Conjugate steps on one face: with as many features as rows the last digits would take hundreds.
-const CONJUGATE: usize = 30;
+use crate::tuning::descent::{CONJUGATE, FACES, LOOKS, SWEEPS};
 
 /// What the model is made of; where there is an intercept it comes last in `terms`, `x` and `u`.
 pub(super) struct Descent<'a> {
@@ -169,27 +161,27 @@ impl Descent<'_> {
 
     /// The Newton step on a face, roughly: conjugate gradients over the diagonal.
     fn conjugate_step(&self, face: &Face, walk: &Walk, enough: f64) -> Vec<f64> {
-        let guide = |rest: &[f64]| {
-            let over = |(&place, &rest): (&usize, &f64)| match walk.diagonal[place] {
-                curvature if curvature > 0.0 => rest / curvature,
+        let precondition = |residual: &[f64]| {
+            let over = |(&place, &residual): (&usize, &f64)| match walk.diagonal[place] {
+                curvature if curvature > 0.0 => residual / curvature,
                 _ => 0.0,
             };
-            face.places.iter().zip(rest).map(over).collect()
+            face.places.iter().zip(residual).map(over).collect()
         };
-        let bend = |direction: &[f64]| {
+        let multiply = |direction: &[f64]| {
             let mut products = vec![0.0; self.curvatures.len()];
             for (&place, &delta) in face.places.iter().zip(direction) {
                 self.for_each(place, |row, value| products[row] += self.curvatures[row] * value * delta);
             }
-            let bent = |(&place, &delta): (&usize, &f64)| {
+            let entry = |(&place, &delta): (&usize, &f64)| {
                 let mut sum = walk.added[place] * delta;
                 self.for_each(place, |row, value| sum += value * products[row]);
                 sum
             };
-            face.places.iter().zip(direction).map(bent).collect()
+            face.places.iter().zip(direction).map(entry).collect()
         };
-        let done = |rest: &[f64]| rest.iter().all(|rest| rest.abs() <= enough);
-        let found = conjugate_gradients(face.descent(), CONJUGATE, guide, bend, done);
+        let done = |residual: &[f64]| residual.iter().all(|residual| residual.abs() <= enough);
+        let found = conjugate_gradients(face.descent(), CONJUGATE, precondition, multiply, done);
         found.map_or_else(|| vec![0.0; face.z.len()], |(step, _)| step)
     }
 }

@@ -26,7 +26,7 @@ impl Dual {
 
 impl Memory {
     /// ℓ′ of each row, without its weight and without 1/N.
-    pub(super) fn row_gradients(&mut self) -> &[f64] {
+    pub(crate) fn row_gradients(&mut self) -> &[f64] {
         if self.dual.slopes.is_empty() {
             self.dual.slopes = match self.shape.sees_all {
                 true => self.look().slopes.clone(),
@@ -34,6 +34,12 @@ impl Memory {
             };
         }
         &self.dual.slopes
+    }
+
+    /// θ of each row.
+    pub(crate) fn dual_point(&mut self) -> &[f64] {
+        self.row_gradients();
+        self.dual.theta.as_ref().unwrap_or(&self.dual.slopes)
     }
 
     pub(super) fn run_dual(&mut self, job: &DualJob) -> Sums {
@@ -86,5 +92,5 @@ impl Memory {
 /// The weighted mean over the rows of one output.
 fn mean(problem: &Problem, of: &[f64]) -> f64 {
     let weight = |row: usize| pass::weighted(problem.row_weight(row), || of[row]);
-    pass::sum_rows(problem.n_rows(), weight) / problem.n_rows() as f64
+    pass::sum_rows(problem.n_rows(), weight) / problem.total_rows() as f64
 }

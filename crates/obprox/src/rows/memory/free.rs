@@ -13,6 +13,8 @@ const NOISE: f64 = 1e-14;
 pub(super) struct FreeColumns {
     width: usize,
     outputs: usize,
+    /// Rows that sums are means over.
+    n_all: usize,
     rows: Vec<Vec<(u32, f64)>>,
     /// Rows that keep their θ.
     is_held: Vec<bool>,
@@ -45,7 +47,7 @@ impl FreeColumns {
             }
         };
         let width = features.len() + usize::from(problem.has_intercept());
-        Self { width, outputs: problem.outputs(), is_held: vec![false; rows.len()], rows }
+        Self { width, outputs: problem.outputs(), n_all: problem.total_rows(), is_held: vec![false; rows.len()], rows }
     }
 
     /// Where output k of a place is among the coordinates.
@@ -161,7 +163,7 @@ impl FreeColumns {
         };
         let starts: Vec<usize> = (0..self.rows.len()).step_by(share).collect();
         let parts: Vec<Vec<f64>> = starts.into_par_iter().map(part).collect();
-        let scale = 1.0 / self.rows.len() as f64;
+        let scale = 1.0 / self.n_all as f64;
         let mut total = vec![0.0; len];
         for part in parts {
             total.iter_mut().zip(part).for_each(|(total, part)| *total += scale * part);

@@ -174,7 +174,7 @@ impl Part {
     }
 
     /// Adds what these rows have to a line of the triangle: hᵢ as it is, or times the square of the row's one value.
-    fn add_line(&self, sums: &mut [f64; MOST_PLACES], line: usize, bends: &[f64]) {
+    fn add_line(&self, sums: &mut [f64; MOST_PLACES], line: usize, curvatures: &[f64]) {
         let rows = &self.rows[self.columns[line]..self.columns[line + 1]];
         for (at, &[row, offset]) in rows.iter().enumerate() {
             // The lists lie anywhere in memory: a look ahead hides the way there.
@@ -185,18 +185,18 @@ impl Part {
                     prefetch_range(&self.values, start..start + offset as usize + 1);
                 }
             }
-            let (bend, start) = (bends[row as usize], self.starts[row as usize]);
-            if bend == 0.0 {
+            let (curvature, start) = (curvatures[row as usize], self.starts[row as usize]);
+            if curvature == 0.0 {
                 continue;
             }
             let list = start..start + offset as usize + 1;
             let places = &self.places[list.clone()];
             if self.values.is_empty() {
-                places.iter().for_each(|&place| sums[place as usize % MOST_PLACES] += bend);
+                places.iter().for_each(|&place| sums[place as usize % MOST_PLACES] += curvature);
                 continue;
             }
             let values = &self.values[list];
-            let scaled = bend * f64::from(values[offset as usize]);
+            let scaled = curvature * f64::from(values[offset as usize]);
             for (&place, &value) in places.iter().zip(values) {
                 sums[place as usize % MOST_PLACES] += scaled * f64::from(value);
             }

@@ -219,7 +219,7 @@ impl Memory {
             return all;
         }
         let duals = self.row_gradients();
-        let (width, share) = (problem.outputs(), 1.0 / problem.n_rows() as f64);
+        let (width, share) = (problem.outputs(), 1.0 / problem.total_rows() as f64);
         let pull = |row: usize, k: usize| pass::weighted(problem.row_weight(row), || share * duals[row * width + k]);
         let of_output = |k: usize| (0..problem.n_rows()).map(|row| pull(row, k)).collect::<Vec<f64>>();
         outputs.flat_map(|k| on_set(&of_output(k))).collect()
@@ -244,7 +244,7 @@ impl Memory {
         let problem = Arc::clone(&self.problem);
         let mut curvatures = self.look().curvatures.clone();
         curvatures.iter_mut().zip(&self.secants).for_each(|(h, &secant)| *h = h.max(secant));
-        let share = 1.0 / problem.n_rows() as f64;
+        let share = 1.0 / problem.total_rows() as f64;
         for (row, curvature) in curvatures.iter_mut().enumerate() {
             let weight = problem.row_weight(row);
             *curvature = if weight == 0.0 { 0.0 } else { weight * share * *curvature };
@@ -270,7 +270,7 @@ impl Memory {
             for (at, (out, margins)) in rows.chunks_exact_mut(squares).zip(margins.chunks_exact(outputs)).enumerate() {
                 let row = block * BLOCK + at;
                 problem.loss().hessian(margins, problem.targets()[row], out);
-                out.iter_mut().for_each(|h| *h *= problem.row_weight(row) / n_rows as f64);
+                out.iter_mut().for_each(|h| *h *= problem.row_weight(row) / problem.total_rows() as f64);
             }
         });
         let order = self.set.order(&problem, (0..size / outputs).collect());
@@ -296,7 +296,7 @@ impl Memory {
     fn joint_product(&mut self, v: &[f64]) -> Vec<f64> {
         let (problem, outputs) = (Arc::clone(&self.problem), self.problem.outputs());
         let mut shift = self.shift_of(0..outputs, v.iter().copied());
-        let share = 1.0 / problem.n_rows() as f64;
+        let share = 1.0 / problem.total_rows() as f64;
         let blocks = shift.par_chunks_mut(BLOCK * outputs).zip(self.margins.par_chunks(BLOCK * outputs));
         blocks.enumerate().for_each(|(block, (shift, margins))| {
             let mut hessian = vec![0.0; outputs * outputs];
@@ -305,9 +305,10 @@ impl Memory {
                 let row = block * BLOCK + at;
                 problem.loss().hessian(margins, problem.targets()[row], &mut hessian);
                 let weight = problem.row_weight(row) * share;
-                let bend = |line: &[f64]| pass::weighted(weight, || line.iter().zip(&*shift).map(|(h, s)| h * s).sum());
-                let bent: Vec<f64> = hessian.chunks_exact(outputs).map(bend).collect();
-                shift.copy_from_slice(&bent);
+                let product =
+                    |line: &[f64]| pass::weighted(weight, || line.iter().zip(&*shift).map(|(h, s)| h * s).sum());
+                let products: Vec<f64> = hessian.chunks_exact(outputs).map(product).collect();
+                shift.copy_from_slice(&products);
             }
         });
         let of_output = |output: usize| {

@@ -74,7 +74,7 @@ pub(crate) fn mean_loss(problem: &Problem, margins: &[f64]) -> f64 {
             partial.iter().sum()
         }
     };
-    sum / problem.n_rows() as f64
+    sum / problem.total_rows() as f64
 }
 
 /// The weighted mean of ℓ* at a multiple of the rows' gradients; infinite where there is none.
@@ -90,7 +90,7 @@ pub(crate) fn mean_conjugate(problem: &Problem, scale: f64, row_gradients: &[f64
             blocks.map(|(duals, targets)| total(duals, targets)).collect::<Vec<f64>>().iter().sum()
         }
     };
-    sum / problem.n_rows() as f64
+    sum / problem.total_rows() as f64
 }
 
 /// ∇ℓ of each row at given margins, K a row: without the row's weight and without 1/N.
@@ -111,7 +111,7 @@ pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Ve
     (0..outputs)
         .map(|output| {
             let of = |row: usize| weighted(problem.row_weight(row), || row_gradients[row * outputs + output]);
-            sum_rows(problem.n_rows(), of) / problem.n_rows() as f64
+            sum_rows(problem.n_rows(), of) / problem.total_rows() as f64
         })
         .collect()
 }
@@ -119,7 +119,7 @@ pub(crate) fn intercept_gradient(problem: &Problem, row_gradients: &[f64]) -> Ve
 /// (1/N) Σ wᵢ·gᵢ·dᵢ, as many outputs as `row_gradients` has a row: the gradient of f with respect to x.
 pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Huge<f64> {
     let outputs = row_gradients.len() / problem.n_rows();
-    let scale = 1.0 / problem.n_rows() as f64;
+    let scale = 1.0 / problem.total_rows() as f64;
     if problem.columns().is_none() && outputs == 1 && problem.n_features() <= FEW {
         let mut sums = sum_rows_times(problem.matrix(), &pulls(problem, row_gradients));
         sums.iter_mut().for_each(|sum| *sum *= scale);
@@ -135,6 +135,14 @@ pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Huge<f64> {
         part.iter_mut().for_each(|sum| *sum *= scale);
     });
     gradient
+}
+
+/// Adds Σ wᵢ·gᵢ·dᵢ of rows that are some of all, without 1/N.
+pub(crate) fn add_gradient(problem: &Problem, row_gradients: &[f64], to: &mut [f64]) {
+    let outputs = row_gradients.len() / problem.n_rows();
+    by_columns(problem.matrix(), to, |columns, part| {
+        with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
+    });
 }
 
 /// wᵢℓ′/N and wᵢℓ″/N of each row for one output; the curvatures are at least the given ones, where there are some.
@@ -157,14 +165,15 @@ pub(crate) fn expand(problem: &Problem, margins: &[f64], least: &[f64], output: 
             }
         }
         curvatures.iter_mut().zip(least.iter().skip(first)).for_each(|(h, &least)| *h = h.max(least));
+        let n_all = problem.total_rows() as f64;
         let Some(weights) = problem.row_weights() else {
-            let share = 1.0 / n_rows as f64;
+            let share = 1.0 / n_all;
             slopes.iter_mut().chain(curvatures).for_each(|value| *value *= share);
             return;
         };
         for (at, weight) in weights[first..][..slopes.len()].iter().enumerate() {
             // A row that does not count may well have an infinite slope.
-            let share = |value: f64| if *weight == 0.0 { 0.0 } else { weight / n_rows as f64 * value };
+            let share = |value: f64| if *weight == 0.0 { 0.0 } else { weight / n_all * value };
             (slopes[at], curvatures[at]) = (share(slopes[at]), share(curvatures[at]));
         }
     });
@@ -314,7 +323,7 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
         add_up(&mut totals, part.0);
         gradient.iter_mut().zip(part.1).for_each(|(sum, part)| *sum += part);
     }
-    let scale = 1.0 / n_rows as f64;
+    let scale = 1.0 / problem.total_rows() as f64;
     gradient.iter_mut().for_each(|sum| *sum *= scale);
     let [loss, intercept_slope] = totals.map(|total| scale * total);
     Look { margins, slopes, curvatures, loss, gradient, intercept_slope }
@@ -326,7 +335,7 @@ fn add_up(totals: &mut [f64; 2], of: [f64; 2]) {
 
 /// The same, feature by feature.
 fn gradient_by_columns(problem: &Problem, columns: &Matrix, row_gradients: &[f64], gradient: &mut [f64]) {
-    let (n_rows, scale) = (problem.n_rows(), 1.0 / problem.n_rows() as f64);
+    let (n_rows, scale) = (problem.n_rows(), 1.0 / problem.total_rows() as f64);
     let outputs = row_gradients.len() / n_rows;
     let pulls = &*pulls(problem, row_gradients);
     with_rows!(columns, |columns| gradient.par_chunks_mut(FEATURES * outputs).enumerate().for_each(

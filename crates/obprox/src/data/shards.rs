@@ -1,0 +1,392 @@
+//! Rows on a disk: parsed once into shards, which are read one after the other from then on.
+//!
+//! A cache directory holds, for each list of sources, a directory of `.obx` files of as many rows each, and `shards.json`,
+//! which is written last: without it there are no shards. It knows the size and the time of every source, so that they are
+//! parsed again when one has changed, and the sum of every shard, so that no other file is taken for it.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::read::{Format, open, read};
+use super::source::Source;
+use super::{Buffer, Builder, Dataset, Matrix, ReadOptions, cache, csv, libsvm, with_rows, write_cache};
+use crate::output::{lock_directory, write_whole};
+use crate::{Error, Result, memory};
+
+/// Where shards are kept, and how much memory their rows may have.
+#[derive(Clone, Debug)]
+pub struct Sharding {
+    /// The directory of caches.
+    pub cache: PathBuf,
+    /// Bytes of memory for rows; the bits of a fit do not depend on it.
+    pub memory: u64,
+    /// Rows of a shard; about [`SHARD`] bytes where nothing is said.
+    pub rows: Option<usize>,
+}
+
+/// What the rows of a shard take in memory, about: large enough that a pass is not made of seeks, small enough that some
+/// are in memory at a time.
+const SHARD: usize = 16 << 20;
+/// Rows of a shard, at the least and at the most.
+const ROWS: Range<usize> = 1 << 8..1 << 20;
+/// Shards that are in memory at a time: the one worked on, what is made of it, and the one that is read ahead.
+const AT_A_TIME: u64 = 4;
+/// The list of the shards.
+const LIST: &str = "shards.json";
+/// Changes when shards of an older version are of no use.
+const VERSION: u32 = 1;
+
+/// Rows in shards on a disk.
+#[derive(Debug)]
+pub struct ShardedData {
+    directory: PathBuf,
+    list: List,
+    /// The first row of each shard, and the number of all.
+    firsts: Vec<usize>,
+    memory: u64,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct List {
+    version: u32,
+    made_from: Made,
+    rows_a_shard: usize,
+    n_cols: usize,
+    names: Option<Vec<String>>,
+    shards: Vec<Shard>,
+}
+
+/// What shards are made from: the sources as they are now, and how they are read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Made {
+    sources: Vec<Stamp>,
+    options: String,
+    rows: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Stamp {
+    path: PathBuf,
+    bytes: u64,
+    modified: u128,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Shard {
+    rows: usize,
+    entries: usize,
+    bytes: u64,
+    sum: u32,
+}
+
+impl ShardedData {
+    /// The rows of some files, one after the other: from their shards where these are there and the files are as they were,
+    /// else they are parsed into shards first. `tell` hears how many rows and shards there are so far.
+    pub fn open(
+        sources: &[PathBuf],
+        options: &ReadOptions,
+        sharding: &Sharding,
+        tell: &mut dyn FnMut(usize, usize),
+    ) -> Result<Self> {
+        let made_from = Made::of(sources, options, sharding.rows)?;
+        let directory = sharding.cache.join(made_from.name());
+        let list = match read_list(&directory).filter(|list| list.version == VERSION && list.made_from == made_from) {
+            Some(list) => list,
+            None => write(sources, options, &directory, made_from, tell)?,
+        };
+        let mut firsts = vec![0];
+        list.shards.iter().for_each(|shard| firsts.push(firsts[firsts.len() - 1] + shard.rows));
+        let data = Self { directory, list, firsts, memory: sharding.memory };
+        let least = data.least_memory();
+        match data.memory < least {
+            true => {
+                Err(Error::parameter("memory", format!("shards of this data need {} or more", memory::shown(least))))
+            }
+            false => Ok(data),
+        }
+    }
+
+    /// N.
+    pub fn n_rows(&self) -> usize {
+        self.firsts[self.list.shards.len()]
+    }
+
+    /// n.
+    pub fn n_cols(&self) -> usize {
+        self.list.n_cols
+    }
+
+    /// Entries that are not zero.
+    pub fn nnz(&self) -> usize {
+        self.list.shards.iter().map(|shard| shard.entries).sum()
+    }
+
+    /// Bytes that the shards take on the disk.
+    pub fn bytes(&self) -> u64 {
+        self.list.shards.iter().map(|shard| shard.bytes).sum()
+    }
+
+    /// Names of the columns, where the sources have them.
+    pub fn names(&self) -> Option<&[String]> {
+        self.list.names.as_deref()
+    }
+
+    /// How many shards there are.
+    pub fn n_shards(&self) -> usize {
+        self.list.shards.len()
+    }
+
+    /// Where they are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Bytes of memory for the shards that are being worked on: with no more all are read for every job.
+    pub fn least_memory(&self) -> u64 {
+        AT_A_TIME * self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0)
+    }
+
+    /// Bytes of memory that rows may have beside those.
+    pub(crate) fn room(&self) -> u64 {
+        self.memory - self.least_memory()
+    }
+
+    /// What tells these rows from others.
+    pub(crate) fn sum(&self) -> u64 {
+        let mix = |sum: u64, shard: &Shard| (sum ^ u64::from(shard.sum)).wrapping_mul(0x100_0000_01b3).rotate_left(17);
+        self.list.shards.iter().fold(self.n_cols() as u64, mix)
+    }
+
+    /// The targets of all rows.
+    pub(crate) fn targets(&self) -> Result<Buffer<f64>> {
+        let bytes = 8 * self.n_rows() as u128;
+        memory::check(bytes, || format!("{} targets", self.n_rows()))?;
+        let mut targets = Vec::with_capacity(self.n_rows());
+        for at in 0..self.n_shards() {
+            targets.extend_from_slice(&self.load(at)?.targets);
+        }
+        Ok(targets.into())
+    }
+
+    /// Reads the shards that are wanted, each with its rows' numbers and with some of the columns; a thread is one ahead.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        columns: Option<Arc<[u32]>>,
+        wanted: &dyn Fn(usize) -> bool,
+    ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
+        let (sender, shards) = sync_channel(1);
+        let (data, wanted) = (Arc::clone(self), (0..self.n_shards()).filter(|&at| wanted(at)).collect::<Vec<usize>>());
+        let read = move || {
+            for at in wanted {
+                let shard = data.load(at).map(|shard| {
+                    let matrix = shard.matrix.widened(data.n_cols());
+                    let matrix =
+                        columns.as_ref().map_or_else(|| matrix.clone(), |columns| matrix.keep_columns(columns));
+                    (data.firsts[at]..data.firsts[at + 1], matrix.filled())
+                });
+                // Nobody listens any more where something else has failed.
+                if sender.send(shard).is_err() {
+                    break;
+                }
+            }
+        };
+        // Where there is no thread to be had, all is read when it is asked for: by the one that asks.
+        let spawned = thread::Builder::new().name("obprox-read".into()).spawn(read);
+        let failed = spawned.err().map(|error| {
+            Err(Error::Io { path: self.directory.clone(), action: "cannot start a thread to read", source: error })
+        });
+        failed.into_iter().chain(shards)
+    }
+
+    fn load(&self, at: usize) -> Result<Dataset> {
+        let (path, known) = (shard_path(&self.directory, at), &self.list.shards[at]);
+        let advice = "remove the directory to parse the sources again";
+        let (shard, sum) = cache::read_summed(&path).map_err(|error| {
+            Error::file(path.display().to_string(), format!("not a whole shard ({error}): {advice}"))
+        })?;
+        match (shard.matrix.n_rows(), sum) == (known.rows, known.sum) {
+            true => Ok(shard),
+            false => {
+                Err(Error::file(path.display().to_string(), format!("is another shard than was written: {advice}")))
+            }
+        }
+    }
+}
+
+impl Made {
+    fn of(sources: &[PathBuf], options: &ReadOptions, rows: Option<usize>) -> Result<Self> {
+        let stamp = |path: &PathBuf| {
+            let metadata = fs::metadata(path).map_err(Error::reading(path))?;
+            let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let path = fs::canonicalize(path).map_err(Error::reading(path))?;
+            Ok(Stamp { path, bytes: metadata.len(), modified: modified.map_or(0, |since| since.as_nanos()) })
+        };
+        let ReadOptions { format, label, header, n_cols, .. } = options;
+        let options = format!("{format:?} {label:?} {header:?} {n_cols:?}");
+        Ok(Self { sources: sources.iter().map(stamp).collect::<Result<_>>()?, options, rows })
+    }
+
+    /// The same for the same paths and options, so that a source that has changed leaves no old shards behind.
+    fn name(&self) -> String {
+        let mut hash = crc32fast::Hasher::new();
+        self.sources.iter().for_each(|source| hash.update(source.path.as_os_str().as_encoded_bytes()));
+        hash.update(self.options.as_bytes());
+        let first = self.sources.first().and_then(|source| source.path.file_name()).unwrap_or_default();
+        format!("{}-{:08x}-{}.shards", first.display(), hash.finalize(), self.rows.unwrap_or(0))
+    }
+}
+
+fn shard_path(directory: &Path, at: usize) -> PathBuf {
+    directory.join(format!("{at:06}.obx"))
+}
+
+fn read_list(directory: &Path) -> Option<List> {
+    serde_json::from_slice(&fs::read(directory.join(LIST)).ok()?).ok()
+}
+
+/// Parses all sources into shards, then writes the list of them.
+fn write(
+    sources: &[PathBuf],
+    options: &ReadOptions,
+    directory: &Path,
+    made_from: Made,
+    tell: &mut dyn FnMut(usize, usize),
+) -> Result<List> {
+    let _lock = lock_directory(directory)?;
+    for old in fs::read_dir(directory).map_err(Error::reading(directory))?.flatten() {
+        let is_ours = |name: &str| name == LIST || name.ends_with(".obx");
+        if old.file_name().to_str().is_some_and(is_ours) {
+            fs::remove_file(old.path()).map_err(Error::writing(&old.path()))?;
+        }
+    }
+    let mut out = Writer::new(directory, made_from.rows, tell);
+    for source in sources {
+        let columns = each_piece(source, options, &mut |piece| out.push(&piece))?;
+        out.agree_on(source, columns)?;
+    }
+    out.end_shard()?;
+    if out.shards.is_empty() {
+        return Err(Error::Data("there are no rows to learn from".into()));
+    }
+    let n_cols = out.n_cols.max(options.n_cols.unwrap_or(0));
+    let rows_a_shard = out.rows_a_shard.unwrap_or(0);
+    let names = out.columns.and_then(|columns| columns.names);
+    let list = List { version: VERSION, made_from, rows_a_shard, n_cols, names, shards: out.shards };
+    let text = serde_json::to_vec_pretty(&list).map_err(|error| Error::Data(error.to_string()))?;
+    write_whole(&directory.join(LIST), |out| out.write_all(&text))?;
+    Ok(list)
+}
+
+/// The columns of a table.
+#[derive(PartialEq)]
+struct Columns {
+    n_cols: usize,
+    names: Option<Vec<String>>,
+}
+
+/// Hands out the rows of a file, some at a time; the columns where they are those of a table.
+fn each_piece(
+    path: &Path,
+    options: &ReadOptions,
+    each: &mut dyn FnMut(Dataset) -> Result<()>,
+) -> Result<Option<Columns>> {
+    let (source, format) = open(Source::open(path)?, options)?;
+    match format {
+        Format::Libsvm => libsvm::read_pieces(source, options.block, each).map(|()| None),
+        Format::Csv => {
+            let (n_cols, names) = csv::read_pieces(source, options, each)?;
+            Ok(Some(Columns { n_cols, names }))
+        }
+        Format::Cache => in_pieces(cache::read(&source.name, path)?, each),
+        // A file of columns is read as a whole, so one that is to be cut into shards comes in parts.
+        Format::Parquet | Format::Arrow => in_pieces(read(path, options)?, each),
+    }
+}
+
+/// Hands out the rows of a data set, some at a time.
+fn in_pieces(data: Dataset, each: &mut dyn FnMut(Dataset) -> Result<()>) -> Result<Option<Columns>> {
+    const SOME: usize = 1 << 12;
+    let (n_rows, n_cols) = (data.matrix.n_rows() as u32, data.matrix.n_cols());
+    for first in (0..n_rows).step_by(SOME) {
+        let rows: Vec<u32> = (first..n_rows.min(first + SOME as u32)).collect();
+        let targets = data.targets[first as usize..][..rows.len()].to_vec();
+        each(Dataset::new(data.matrix.keep_rows(&rows), targets))?;
+    }
+    Ok(data.names.map(|names| Columns { n_cols, names: Some(names) }))
+}
+
+/// Rows on their way into shards.
+struct Writer<'a> {
+    directory: &'a Path,
+    /// Told by the first rows where nothing was said.
+    rows_a_shard: Option<usize>,
+    rows: Builder,
+    targets: Vec<f64>,
+    shards: Vec<Shard>,
+    n_cols: usize,
+    columns: Option<Columns>,
+    tell: &'a mut dyn FnMut(usize, usize),
+}
+
+impl<'a> Writer<'a> {
+    fn new(directory: &'a Path, rows_a_shard: Option<usize>, tell: &'a mut dyn FnMut(usize, usize)) -> Self {
+        let (rows, targets, shards) = (Builder::default(), Vec::new(), Vec::new());
+        Self { directory, rows_a_shard, rows, targets, shards, n_cols: 0, columns: None, tell }
+    }
+
+    fn push(&mut self, piece: &Dataset) -> Result<()> {
+        let matrix = &piece.matrix;
+        self.n_cols = self.n_cols.max(matrix.n_cols());
+        let rows_a_shard = *self.rows_a_shard.get_or_insert_with(|| {
+            let rows = SHARD / (matrix.bytes() / matrix.n_rows().max(1)).max(1);
+            (rows + 1).next_power_of_two().div_euclid(2).clamp(ROWS.start, ROWS.end)
+        });
+        for (row, &target) in piece.targets.iter().enumerate() {
+            with_rows!(matrix, |matrix| super::Rows::for_each(matrix, row, |column, value| {
+                self.rows.push(column as u32, value);
+            }));
+            self.rows.end_row();
+            self.targets.push(target);
+            if self.rows.n_rows() == rows_a_shard {
+                self.end_shard()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_shard(&mut self) -> Result<()> {
+        if self.targets.is_empty() {
+            return Ok(());
+        }
+        let matrix = std::mem::take(&mut self.rows).finish(Some(self.n_cols)).in_fewest_bytes();
+        let (rows, entries) = (matrix.n_rows(), matrix.nnz());
+        let path = shard_path(self.directory, self.shards.len());
+        write_cache(&Dataset::new(matrix, std::mem::take(&mut self.targets)), &path)?;
+        let (_, sum) = cache::read_summed(&path)?;
+        let bytes = fs::metadata(&path).map_err(Error::reading(&path))?.len();
+        self.shards.push(Shard { rows, entries, bytes, sum });
+        (self.tell)(self.shards.iter().map(|shard| shard.rows).sum(), self.shards.len());
+        Ok(())
+    }
+
+    /// Tables must have the same columns under the same names.
+    fn agree_on(&mut self, source: &Path, columns: Option<Columns>) -> Result<()> {
+        match (&self.columns, columns) {
+            (Some(known), Some(columns)) if *known != columns => {
+                let message = "has other columns than the files before it: give files of the same columns";
+                Err(Error::file(source.display().to_string(), message))
+            }
+            (_, columns) => {
+                self.columns = columns;
+                Ok(())
+            }
+        }
+    }
+}
