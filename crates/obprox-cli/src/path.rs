@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use obprox::metrics::Metrics;
+use obprox::metrics::{Deviance, Metrics};
 use obprox::output::write_whole;
 use obprox::path::{Step, Steps};
 use obprox::{Block, Lambda, Problem, Status};
@@ -101,6 +101,7 @@ struct Row<'a> {
     seconds: f64,
     test_score: Option<f64>,
     test_loss: Option<f64>,
+    deviance_explained: Option<f64>,
     blocks: &'a [Block],
 }
 
@@ -224,7 +225,8 @@ impl PathCommand {
 
     /// The file of a path.
     fn text(&self, format: FileFormat, problem: &Problem, tol: f64, steps: &Steps) -> String {
-        let rows: Vec<Row> = steps.steps.iter().map(|step| Row::new(step, problem.lambda_max())).collect();
+        let deviance = Deviance::of(problem);
+        let rows: Vec<Row> = steps.steps.iter().map(|step| Row::new(step, problem, deviance)).collect();
         let text = match format {
             FileFormat::Csv => csv(&rows),
             FileFormat::Json => {
@@ -252,11 +254,11 @@ impl PathCommand {
 }
 
 impl<'a> Row<'a> {
-    fn new(step: &'a Step, max: f64) -> Self {
+    fn new(step: &'a Step, problem: &Problem, deviance: Option<Deviance>) -> Self {
         let certificate = &step.certificate;
         Self {
             lambda: step.lambda,
-            lambda_ratio: step.lambda / max,
+            lambda_ratio: step.lambda / problem.lambda_max(),
             status: step.status.name(),
             objective: certificate.objective,
             f: certificate.loss,
@@ -269,6 +271,7 @@ impl<'a> Row<'a> {
             seconds: step.seconds,
             test_score: step.test.as_ref().map(Metrics::score),
             test_loss: step.test.as_ref().and_then(test_loss),
+            deviance_explained: deviance.map(|deviance| deviance.explained(certificate.loss)),
             blocks: &step.model.blocks,
         }
     }
@@ -385,16 +388,18 @@ fn format_of(path: &Path) -> Result<FileFormat, Failure> {
 
 /// No number here has a comma, so nothing needs quotes. Figures that do not exist stay empty.
 fn csv(rows: &[Row]) -> String {
-    let mut text =
-        "lambda,lambda_ratio,status,F,f,l1,nnz,gap,relative_gap,kkt,epochs,seconds,test_score,test_loss\n".to_owned();
+    let mut text = "lambda,lambda_ratio,status,F,f,l1,nnz,gap,relative_gap,kkt,epochs,seconds,test_score,test_loss,\
+         deviance_explained\n"
+        .to_owned();
     let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for row in rows {
         let Row { lambda, lambda_ratio, status, objective, f, l1, nnz, kkt, epochs, seconds, .. } = row;
         let (gap, relative) = (optional(row.gap), optional(row.relative_gap));
         let (score, loss) = (optional(row.test_score), optional(row.test_loss));
+        let explained = optional(row.deviance_explained);
         text += &format!(
             "{lambda},{lambda_ratio},{status},{objective},{f},{l1},{nnz},{gap},{relative},{kkt},{epochs},{seconds},\
-             {score},{loss}\n"
+             {score},{loss},{explained}\n"
         );
     }
     text
