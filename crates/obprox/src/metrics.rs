@@ -1,9 +1,11 @@
 //! How well predictions fit labels.
 
 mod calibration;
+mod criteria;
 mod deviance;
 
 pub use calibration::{Calibration, Group};
+pub use criteria::Criteria;
 pub use deviance::Deviance;
 
 use serde::Serialize;

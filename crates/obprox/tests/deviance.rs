@@ -2,7 +2,7 @@
 
 use obprox::data::{Dataset, Matrix, Synth, Task};
 use obprox::loss::LossKind;
-use obprox::metrics::{Deviance, Metrics};
+use obprox::metrics::{Criteria, Deviance, Metrics};
 use obprox::{Block, Lambda, Model, Problem, Terms};
 
 /// A model m = 0.75 x + 0.25 and six rows for it.
@@ -70,4 +70,38 @@ fn rises_from_nothing_as_lambda_falls() {
     let data = Synth { rows: 50, cols: 5, per_row: 3.0, support: 2, ..Synth::default() }.generate().unwrap().dataset;
     let hinge = Problem::new(data, LossKind::SquaredHinge.build(2), &Terms::default()).unwrap();
     assert!(Deviance::of(&hinge).is_none());
+}
+
+/// Ten rows of two features.
+fn ten(targets: [f64; 10], kind: LossKind) -> Problem {
+    let rows =
+        [-2.0, 1.0, -1.0, 0.0, 0.0, 2.0, 0.5, 1.0, 1.0, 0.0, 2.0, 1.0, 1.5, 3.0, -0.5, 2.0, 0.25, 1.0, -1.5, 0.0];
+    let data = Dataset::new(Matrix::from_dense(10, 2, &rows), targets.to_vec());
+    Problem::new(data, kind.build(2), &Terms { lambda: Lambda::Value(0.0), ..Terms::default() }).unwrap()
+}
+
+/// Without a penalty they are those of statsmodels 0.14: `Logit(y, X).fit().aic`, `OLS(y, X).fit().bic`, and for counts,
+/// whose constants are left out, the difference that the second feature makes.
+#[test]
+fn criteria_equal_statsmodels() {
+    let of = |problem: &Problem| Criteria::of(problem, &problem.fit().unwrap().certificate).unwrap();
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-4, "{found} {expected}");
+    let logit = of(&ten([0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0], LossKind::Logistic));
+    close(logit.aic, 18.667262995883828);
+    close(logit.bic, 19.575018274865965);
+    let squared = of(&ten([0.5, 1.0, 0.0, 3.0, 2.0, 7.0, 4.0, 1.5, 1.0, 0.25], LossKind::Squared));
+    close(squared.aic, 38.1098469970201);
+    close(squared.bic, 39.017602276002236);
+    let targets = [0.0, 1.0, 1.0, 3.0, 2.0, 7.0, 4.0, 1.0, 1.0, 0.0];
+    let both = of(&ten(targets, LossKind::Poisson));
+    let first = [-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 1.5, -0.5, 0.25, -1.5];
+    let data = Dataset::new(Matrix::from_dense(10, 1, &first), targets.to_vec());
+    let terms = Terms { lambda: Lambda::Value(0.0), ..Terms::default() };
+    let one = of(&Problem::new(data, LossKind::Poisson.build(2), &terms).unwrap());
+    close(both.aic - one.aic, 1.9999884437693112);
+    close(both.bic - one.bic, 2.302573536763358);
+    assert!(
+        Criteria::of(&ten(first, LossKind::Huber(1.0)), &ten(first, LossKind::Huber(1.0)).fit().unwrap().certificate)
+            .is_none()
+    );
 }
