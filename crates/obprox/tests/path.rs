@@ -7,7 +7,8 @@ use obprox::data::{Dataset, Matrix, ReadOptions, read};
 use obprox::loss::LossKind;
 use obprox::path::at_most;
 use obprox::{
-    Control, CrossValidation, Fit, Lambda, Lambdas, Observer, Path, Problem, Progress, Run, Settings, Status, Terms,
+    Block, Control, CrossValidation, Fit, Lambda, Lambdas, Observer, Path, Problem, Progress, Run, Settings, Status,
+    Terms,
 };
 
 /// Planted rows: a handful of the columns matter. A plain generator, so that the figures never move.
@@ -495,4 +496,29 @@ fn a_path_keeps_to_the_optimum_it_is_on() {
         assert!(jump < 0.2, "{before:?}, then {after:?} at {}", pair[1].lambda);
     }
     assert!(weights(steps.last().unwrap()).iter().any(|x| x.abs() > 1.0), "they have something to say");
+}
+
+/// Between two λ the weights lie on the line between theirs, and nearer to the optimum there than either.
+#[test]
+fn weights_between_two_lambdas_are_near_the_optimum() {
+    let data = rows(150, 20, |score| score);
+    let problem = Problem::new(data, LossKind::Squared.build(1), &Terms::default()).unwrap();
+    let steps = Path::new(&problem).run().unwrap();
+    let (a, b) = (&steps.steps[30], &steps.steps[31]);
+    assert_eq!(steps.blocks_at(a.lambda).unwrap(), a.model.blocks);
+    let middle = (a.lambda + b.lambda) / 2.0;
+    let blocks = steps.blocks_at(middle).unwrap();
+    let exact = problem.clone().with_lambda(Lambda::Value(middle)).unwrap().fit().unwrap().model;
+    let weights = |block: &Block| {
+        let mut all = vec![0.0; 20];
+        block.indices.iter().zip(&block.values).for_each(|(&at, &value)| all[at as usize] = value);
+        all
+    };
+    let distance = |blocks: &[Block]| {
+        let pairs = weights(&blocks[0]).into_iter().zip(weights(&exact.blocks[0]));
+        pairs.map(|(found, exact)| (found - exact).abs()).fold(0.0, f64::max)
+    };
+    assert!(distance(&blocks) < 0.2 * distance(&a.model.blocks).min(distance(&b.model.blocks)));
+    let beyond = steps.blocks_at(2.0 * problem.lambda_max()).unwrap_err().to_string();
+    assert!(beyond.contains("the path goes from"), "{beyond}");
 }
