@@ -215,8 +215,8 @@ def test_refusals_of_classes_and_weights(problems):
         obprox.SparseRegressor("huber", delta=0).fit(X, problems.real)
     with pytest.raises(ValueError, match="loss"):
         obprox.SparseRegressor("logistic").fit(X, problems.real)
-    with pytest.raises(TypeError, match="Lasso: .*positive"):
-        obprox.Lasso(positive=True)
+    with pytest.raises(TypeError, match="Lasso: .*precompute"):
+        obprox.Lasso(precompute=True)
 
 
 def test_penalty_weights_and_the_number_of_features(problems):

@@ -28,7 +28,7 @@ pub struct Sharding {
     pub cache: PathBuf,
     /// Bytes of memory for rows; the bits of a fit do not depend on it.
     pub memory: u64,
-    /// Rows of a shard; about [`SHARD`] bytes where nothing is said.
+    /// Rows of a shard; about 16 MiB of them where nothing is said.
     pub rows: Option<usize>,
 }
 
