@@ -88,6 +88,16 @@ pub fn reader(name: &str) -> Option<Reader> {
     READERS.iter().find(|(its, _)| *its == name).map(|(_, make)| make())
 }
 
+/// Has the panic hook of whoever looks for panics pass over those that a reader makes errors of.
+pub fn pass_over_guarded_panics() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !obprox::data::panics_are_errors() {
+            told(panic);
+        }
+    }));
+}
+
 /// A directory of a reader's own, where one file of it is written over and over.
 struct Scratch {
     directory: TempDir,

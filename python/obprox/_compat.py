@@ -99,6 +99,7 @@ except ImportError:
             raise ValueError("Input X contains NaN or infinity.")
         if reset:
             estimator.n_features_in_ = X.shape[1]
+            estimator.__dict__.pop("feature_names_in_", None)
         elif X.shape[1] != estimator.n_features_in_:
             name, known = type(estimator).__name__, estimator.n_features_in_
             raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {known} features as input.")

@@ -15,6 +15,7 @@ _OnEpoch = Optional[Callable[[_Figures], Any]]
 _Path = Union[str, PathLike[str]]
 _Checkpoint = Optional[tuple[_Path, bool]]
 
+def columns(stream_of: Any, threads: int = 0) -> tuple[NDArray[Any], list[str]]: ...
 @final
 class Matrix:
     @staticmethod

@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from . import _core
-from ._compat import validate_data
 
 #: What the core computes with; everything else becomes the first.
 DTYPES = [np.float64, np.float32]
-
-
-def checked(estimator, X, y, **options):
-    """X and y, checked and remembered for later calls; whether X is finite is left to the core, which looks anyway."""
-    return validate_data(estimator, X, y, accept_sparse="csr", dtype=DTYPES, order="C", ensure_all_finite=False, **options)
 
 
 def rows(X, threads):

@@ -17,12 +17,12 @@ from ._compat import (
     RegressorMixin,
     check_classification_targets,
     scipy_csr_matrix,
-    validate_data,
 )
-from ._inputs import DTYPES, checked, rows, vector
+from ._inputs import rows, vector
 from ._parameters import checkpoint, number, penalty, settings, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
+from ._tables import checked
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -207,7 +207,7 @@ class Linear(BaseEstimator):
     def _margins(self, X):
         """x·d + b of each row."""
         self._check_fitted()
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
+        X = checked(self, X, reset=False)
         if hasattr(self.coef_, "toarray"):
             return _sparse_product(X, self.coef_) + self.intercept_
         return X @ np.asarray(self.coef_).T + self.intercept_

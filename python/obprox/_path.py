@@ -70,6 +70,42 @@ class Path:
         coef = self._steps.coef(range(len(self.alphas))[at])
         return coef[0] if len(coef) == 1 else coef
 
+    def coef_at(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """The weights and the intercept at a strength between two of the path, on the line between theirs.
+
+        They are near the optimum there and certified by nothing; :class:`Lasso` and the others solve at ``alpha`` itself.
+
+        Parameters
+        ----------
+        alpha : float
+            The penalty's strength, within those of the path.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features,) or (n_classes, n_features)
+            The weights.
+        intercept : ndarray of shape () or (n_classes,)
+            The intercept.
+
+        Examples
+        --------
+        >>> import obprox
+        >>> path = obprox.path([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0.0, 1.0, 3.0], alphas=[0.5, 0.1])
+        >>> coef, intercept = path.coef_at(0.3)
+        >>> bool((abs(coef - (path.coef(0) + path.coef(1)) / 2) < 1e-12).all())
+        True
+        """
+        alphas = np.asarray(self.alphas)
+        if not alphas.min() <= alpha <= alphas.max():
+            raise ParameterError(f"alpha: {alpha}: the path goes from {alphas.max()} to {alphas.min()}")
+        below = int(np.argmax(alphas <= alpha))
+        above = max(below - 1, 0) if alphas[below] < alpha else below
+        apart = alphas[above] - alphas[below]
+        share = (alphas[above] - alpha) / apart if apart > 0 else 0.0
+        between = lambda first, second: (1 - share) * first + share * second
+        intercept = between(self.intercepts[..., above], self.intercepts[..., below])
+        return between(self.coef(above), self.coef(below)), intercept
+
     @property
     def table(self) -> Any:
         """The certificate of each model."""

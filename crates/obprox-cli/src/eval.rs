@@ -12,7 +12,7 @@ use crate::flags::DataFlags;
 use crate::input::shown;
 use crate::{input, show};
 
-/// Measure a model: accuracy, AUC, log-loss and confusion matrix, or RMSE and R²
+/// Measure a model: accuracy, AUC, log-loss, calibration and confusion matrix, or RMSE and R²
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Eval {

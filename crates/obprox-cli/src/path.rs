@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use obprox::metrics::Metrics;
+use obprox::metrics::{Criteria, Deviance, Metrics};
 use obprox::output::write_whole;
 use obprox::path::{Step, Steps};
 use obprox::{Block, Lambda, Problem, Status};
@@ -101,6 +101,9 @@ struct Row<'a> {
     seconds: f64,
     test_score: Option<f64>,
     test_loss: Option<f64>,
+    deviance_explained: Option<f64>,
+    aic: Option<f64>,
+    bic: Option<f64>,
     blocks: &'a [Block],
 }
 
@@ -193,7 +196,7 @@ impl PathCommand {
         if !self.quiet {
             let mut page = title(&name, &problem, &steps.steps);
             page += &tight(table(&problem, &steps.steps));
-            page += &below(&steps.steps, settings.tolerance);
+            page += &below(&problem, &steps.steps, settings.tolerance);
             if !written.is_empty() {
                 page += &format!("\n{}\n", written.join("\n"));
             }
@@ -224,7 +227,8 @@ impl PathCommand {
 
     /// The file of a path.
     fn text(&self, format: FileFormat, problem: &Problem, tol: f64, steps: &Steps) -> String {
-        let rows: Vec<Row> = steps.steps.iter().map(|step| Row::new(step, problem.lambda_max())).collect();
+        let deviance = Deviance::of(problem);
+        let rows: Vec<Row> = steps.steps.iter().map(|step| Row::new(step, problem, deviance)).collect();
         let text = match format {
             FileFormat::Csv => csv(&rows),
             FileFormat::Json => {
@@ -252,11 +256,12 @@ impl PathCommand {
 }
 
 impl<'a> Row<'a> {
-    fn new(step: &'a Step, max: f64) -> Self {
+    fn new(step: &'a Step, problem: &Problem, deviance: Option<Deviance>) -> Self {
         let certificate = &step.certificate;
+        let criteria = Criteria::of(problem, certificate);
         Self {
             lambda: step.lambda,
-            lambda_ratio: step.lambda / max,
+            lambda_ratio: step.lambda / problem.lambda_max(),
             status: step.status.name(),
             objective: certificate.objective,
             f: certificate.loss,
@@ -269,6 +274,9 @@ impl<'a> Row<'a> {
             seconds: step.seconds,
             test_score: step.test.as_ref().map(Metrics::score),
             test_loss: step.test.as_ref().and_then(test_loss),
+            deviance_explained: deviance.map(|deviance| deviance.explained(certificate.loss)),
+            aic: criteria.map(|criteria| criteria.aic),
+            bic: criteria.map(|criteria| criteria.bic),
             blocks: &step.model.blocks,
         }
     }
@@ -348,7 +356,7 @@ fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
 }
 
 /// The curves, and what the table leaves unsaid.
-fn below(steps: &[Step], tolerance: f64) -> String {
+fn below(problem: &Problem, steps: &[Step], tolerance: f64) -> String {
     let mut page = String::new();
     if steps.len() > 2 {
         page += "\n";
@@ -358,6 +366,7 @@ fn below(steps: &[Step], tolerance: f64) -> String {
             page += &sparkline(score_word(first), &tested.iter().map(|test| test.score()).collect::<Vec<_>>());
         }
     }
+    page += &least(problem, steps);
     let mut said = Vec::new();
     if steps.len() > ROWS {
         said.push(format!("{} of {} λ are shown; --out FILE has all", places(steps).len(), steps.len()));
@@ -375,6 +384,19 @@ fn below(steps: &[Step], tolerance: f64) -> String {
     page
 }
 
+/// Where AIC and BIC are least, the largest λ among equals: a choice that needs no test data.
+fn least(problem: &Problem, steps: &[Step]) -> String {
+    let criteria: Option<Vec<Criteria>> = steps.iter().map(|step| Criteria::of(problem, &step.certificate)).collect();
+    let Some(criteria) = criteria.filter(|_| steps.len() > 1) else { return String::new() };
+    let place = |of: fn(&Criteria) -> f64| {
+        (0..criteria.len()).reduce(|best, at| if of(&criteria[at]) < of(&criteria[best]) { at } else { best })
+    };
+    let words = |at: usize| format!("λ = {} ({} nonzeros)", digits(steps[at].lambda, 4), steps[at].certificate.nnz);
+    let (aic, bic) = (place(|criteria| criteria.aic), place(|criteria| criteria.bic));
+    let said = aic.zip(bic).map(|(aic, bic)| format!("\nAIC is least at {}, BIC at {}\n", words(aic), words(bic)));
+    said.unwrap_or_default()
+}
+
 fn format_of(path: &Path) -> Result<FileFormat, Failure> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("csv") => Ok(FileFormat::Csv),
@@ -385,16 +407,19 @@ fn format_of(path: &Path) -> Result<FileFormat, Failure> {
 
 /// No number here has a comma, so nothing needs quotes. Figures that do not exist stay empty.
 fn csv(rows: &[Row]) -> String {
-    let mut text =
-        "lambda,lambda_ratio,status,F,f,l1,nnz,gap,relative_gap,kkt,epochs,seconds,test_score,test_loss\n".to_owned();
+    let mut text = "lambda,lambda_ratio,status,F,f,l1,nnz,gap,relative_gap,kkt,epochs,seconds,test_score,test_loss,\
+         deviance_explained,aic,bic\n"
+        .to_owned();
     let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for row in rows {
         let Row { lambda, lambda_ratio, status, objective, f, l1, nnz, kkt, epochs, seconds, .. } = row;
         let (gap, relative) = (optional(row.gap), optional(row.relative_gap));
         let (score, loss) = (optional(row.test_score), optional(row.test_loss));
+        let explained = optional(row.deviance_explained);
+        let (aic, bic) = (optional(row.aic), optional(row.bic));
         text += &format!(
             "{lambda},{lambda_ratio},{status},{objective},{f},{l1},{nnz},{gap},{relative},{kkt},{epochs},{seconds},\
-             {score},{loss}\n"
+             {score},{loss},{explained},{aic},{bic}\n"
         );
     }
     text

@@ -1,13 +1,15 @@
-//! numpy arrays in and out without a copy: the one file that is unsafe.
+//! numpy arrays in and out without a copy, and Arrow's streams: the one file that is unsafe.
 
 use std::sync::Arc;
 
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use bytemuck::Pod;
 use numpy::ndarray::{ArrayView1, Dimension};
 use numpy::{Element, PyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use obprox::data::Buffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
 /// The first `len` elements of an array as a buffer of the library, which keeps the array alive. `U` is `T`, or the
 /// unsigned twin of it.
@@ -25,6 +27,16 @@ pub fn lend<T: Element, U: Pod, D: Dimension>(array: &Bound<'_, PyArray<T, D>>, 
     // computes, a Python thread that changes X while it is being fitted gets a result for no particular X.
     #[allow(unsafe_code)]
     Ok(unsafe { Buffer::lent(data, len, owner) })
+}
+
+/// The batches of a table that was handed over by Arrow's C interface.
+pub fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds such a stream, by the protocol of `__arrow_c_stream__`. It is moved out, so
+    // that the capsule has nothing left to release.
+    #[allow(unsafe_code)]
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) };
+    reader.map_err(|error| PyValueError::new_err(format!("X: not a table by Arrow's C interface: {error}")))
 }
 
 /// Keeps a buffer for the arrays that show it.

@@ -4,6 +4,7 @@
 //! library works, results become numpy arrays. What users call is written in Python, in `python/obprox`.
 
 mod arrays;
+mod columns;
 mod crew;
 mod cv;
 mod error;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 /// The compiled part of obprox.
 #[pymodule(name = "_core")]
 mod core {
+    #[pymodule_export]
+    use crate::columns::columns;
     #[pymodule_export]
     use crate::cv::{Scores, choose, cross_validate};
     #[pymodule_export]

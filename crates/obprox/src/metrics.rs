@@ -1,5 +1,13 @@
 //! How well predictions fit labels.
 
+mod calibration;
+mod criteria;
+mod deviance;
+
+pub use calibration::{Calibration, Group};
+pub use criteria::Criteria;
+pub use deviance::Deviance;
+
 use serde::Serialize;
 
 /// The figures of `eval`.
@@ -16,6 +24,10 @@ pub enum Metrics {
         auc: Option<f64>,
         /// The mean loss of the model's own kind; for logistic and softmax the log-loss.
         loss: Option<f64>,
+        /// The share of the deviance that is explained; logistic and softmax only.
+        deviance_explained: Option<f64>,
+        /// Whether probabilities are what they say; logistic only.
+        calibration: Option<Calibration>,
         /// The labels.
         labels: Vec<f64>,
         /// Rows with label i (row) that were predicted as label j (column).
@@ -31,6 +43,8 @@ pub enum Metrics {
         r2: Option<f64>,
         /// The mean loss of the model's own kind.
         loss: Option<f64>,
+        /// The share of the deviance that is explained; squared and Poisson only.
+        deviance_explained: Option<f64>,
     },
 }
 
@@ -44,14 +58,28 @@ impl Metrics {
     }
 }
 
-/// Compares predicted labels with the true ones.
+/// A mean loss, and the share of the deviance that it explains where the loss has one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Explained {
+    /// The mean loss.
+    pub loss: Option<f64>,
+    /// The share.
+    pub deviance: Option<f64>,
+}
+
+/// Compares predicted labels with the true ones; `scores` rank the rows of two classes, and are log odds where
+/// `is_logistic`.
 pub fn classification(
     predicted: &[f64],
     truth: &[f64],
     labels: &[f64],
-    scores: Option<&[f64]>,
-    loss: Option<f64>,
+    (scores, is_logistic): (Option<&[f64]>, bool),
+    explained: Explained,
 ) -> Metrics {
+    let probability = |score: &f64| 1.0 / (1.0 + (-score).exp());
+    let probabilities: Option<Vec<f64>> =
+        scores.filter(|_| is_logistic).map(|scores| scores.iter().map(probability).collect());
+    let calibration = probabilities.and_then(|of| Calibration::of(&of, |row| truth[row] == labels[1]));
     let class = |label: f64| labels.partition_point(|&known| known < label);
     let mut confusion = vec![vec![0; labels.len()]; labels.len()];
     for (&predicted, &truth) in predicted.iter().zip(truth) {
@@ -62,14 +90,16 @@ pub fn classification(
         rows: truth.len(),
         accuracy: right as f64 / truth.len() as f64,
         auc: scores.and_then(|scores| auc(scores, truth, labels[1])),
-        loss,
+        loss: explained.loss,
+        deviance_explained: explained.deviance,
+        calibration,
         labels: labels.to_vec(),
         confusion,
     }
 }
 
 /// Compares predicted numbers with the true ones.
-pub fn regression(predicted: &[f64], truth: &[f64], loss: Option<f64>) -> Metrics {
+pub fn regression(predicted: &[f64], truth: &[f64], explained: Explained) -> Metrics {
     let rows = truth.len() as f64;
     let mean = truth.iter().sum::<f64>() / rows;
     let residual: f64 = predicted.iter().zip(truth).map(|(p, y)| (p - y) * (p - y)).sum();
@@ -78,7 +108,8 @@ pub fn regression(predicted: &[f64], truth: &[f64], loss: Option<f64>) -> Metric
         rows: truth.len(),
         rmse: (residual / rows).sqrt(),
         r2: (total > 0.0).then(|| 1.0 - residual / total),
-        loss,
+        loss: explained.loss,
+        deviance_explained: explained.deviance,
     }
 }
 
@@ -117,11 +148,27 @@ mod tests {
 
     #[test]
     fn figures_of_a_small_example() {
-        let metrics = classification(&[1.0, 2.0, 2.0], &[1.0, 2.0, 1.0], &[1.0, 2.0], None, None);
+        let metrics =
+            classification(&[1.0, 2.0, 2.0], &[1.0, 2.0, 1.0], &[1.0, 2.0], (None, false), Explained::default());
         let Metrics::Classification { accuracy, confusion, .. } = metrics else { panic!() };
         assert_eq!(accuracy, 2.0 / 3.0);
         assert_eq!(confusion, [[1, 1], [0, 1]]);
-        let Metrics::Regression { rmse, r2, .. } = regression(&[1.0, 3.0], &[1.0, 1.0], None) else { panic!() };
+        let Metrics::Regression { rmse, r2, .. } = regression(&[1.0, 3.0], &[1.0, 1.0], Explained::default()) else {
+            panic!()
+        };
         assert_eq!((rmse, r2), (2f64.sqrt(), None));
+    }
+
+    #[test]
+    fn calibration_is_the_distance_of_said_and_seen() {
+        // Log odds of 0 say one half, and one of four has the label; those of ln 3 say three quarters, and all have it.
+        let scores = [0.0, 0.0, 0.0, 0.0, 3f64.ln(), 3f64.ln(), 3f64.ln(), 3f64.ln()];
+        let truth = [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0];
+        let metrics = classification(&truth, &truth, &[0.0, 1.0], (Some(&scores), true), Explained::default());
+        let Metrics::Classification { calibration: Some(calibration), .. } = metrics else { panic!() };
+        // Eight groups of one row: distances of ½ four times, of ¼ four times.
+        assert!((calibration.error - 0.375).abs() < 1e-12, "{calibration:?}");
+        assert_eq!(calibration.groups.len(), 8);
+        assert_eq!(calibration.groups.iter().map(|group| group.rows).sum::<usize>(), 8);
     }
 }

@@ -3,6 +3,7 @@
 //! Problem: min F at λ₁ > λ₂ > … > λ_m, the data shared. The point of λ_i is where the run at λ_{i+1} starts, which is
 //! never far from there; each λ is certified by itself, so a path at λ is as good as a fit at λ.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -14,7 +15,7 @@ use crate::data::Dataset;
 use crate::fit::{Fit, Run, Status};
 use crate::kept::{Done, Kept, PART};
 use crate::metrics::Metrics;
-use crate::model::Model;
+use crate::model::{Block, Model};
 use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
 use crate::problem::{Lambda, Point, Problem};
 use crate::settings::Settings;
@@ -115,6 +116,38 @@ pub struct Steps {
     pub steps: Vec<Step>,
     /// Whether an observer asked to stop: the λ under way and those after it are missing.
     pub stopped: bool,
+}
+
+impl Steps {
+    /// The weights at a λ between two of the path, on the straight line between theirs: near the optimum there, and
+    /// certified by nothing. A λ beyond the path is refused.
+    pub fn blocks_at(&self, lambda: f64) -> Result<Vec<Block>> {
+        let above = self.steps.iter().rposition(|step| step.lambda >= lambda);
+        let below = self.steps.iter().position(|step| step.lambda <= lambda);
+        let (Some(above), Some(below)) = (above, below) else {
+            let ends = self.steps.first().zip(self.steps.last());
+            let ends = ends.map_or("has no λ".into(), |(a, b)| format!("goes from {} to {}", a.lambda, b.lambda));
+            return Err(Error::parameter("lambda", format!("{lambda}: the path {ends}")));
+        };
+        let (above, below) = (&self.steps[above], &self.steps[below]);
+        let apart = above.lambda - below.lambda;
+        let share = if apart > 0.0 { (above.lambda - lambda) / apart } else { 0.0 };
+        let pairs = above.model.blocks.iter().zip(&below.model.blocks);
+        Ok(pairs.map(|(from, to)| between(from, to, share)).collect())
+    }
+}
+
+/// The block that is so far on the way from one to another.
+fn between(from: &Block, to: &Block, share: f64) -> Block {
+    let mut weights: BTreeMap<u32, f64> = BTreeMap::new();
+    for (block, share) in [(from, 1.0 - share), (to, share)] {
+        for (&feature, &value) in block.indices.iter().zip(&block.values) {
+            *weights.entry(feature).or_default() += share * value;
+        }
+    }
+    weights.retain(|_, weight| *weight != 0.0);
+    let intercept = (1.0 - share) * from.intercept + share * to.intercept;
+    Block { intercept, indices: weights.keys().copied().collect(), values: weights.into_values().collect() }
 }
 
 /// A path to be: a problem, settings, and who watches.

@@ -7,7 +7,8 @@ use obprox::data::{Dataset, Matrix, ReadOptions, read};
 use obprox::loss::LossKind;
 use obprox::path::at_most;
 use obprox::{
-    Control, CrossValidation, Fit, Lambda, Lambdas, Observer, Path, Problem, Progress, Run, Settings, Status, Terms,
+    Block, Control, CrossValidation, Fit, Lambda, Lambdas, Observer, Path, Problem, Progress, Run, Settings, Status,
+    Terms,
 };
 
 /// Planted rows: a handful of the columns matter. A plain generator, so that the figures never move.
@@ -470,4 +471,54 @@ fn lambda_over_the_total_weight_is_larger_in_a_fold() {
     let validated = cv.run().unwrap();
     assert_eq!(validated.scores[0].lambda, 0.03, "the one of all rows");
     assert!((found.into_inner().unwrap()[0] - 0.04).abs() < 1e-15);
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what was skipped must be told")]
+fn a_path_keeps_to_the_optimum_it_is_on() {
+    let Some(directory) = std::env::var_os("OBPROX_DATA") else {
+        eprintln!("skipped: OBPROX_DATA names no directory with a9a.xz");
+        return;
+    };
+    // Features 72 to 77 are three pairs that add up to 1 in every row: with an intercept what one of a pair loses the other
+    // can gain, and F stays the same.
+    let data = read(std::path::Path::new(&directory).join("a9a.xz"), &ReadOptions::default()).unwrap();
+    let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).unwrap();
+    let steps = Path::new(&problem).run().unwrap().steps;
+    let weights = |step: &obprox::path::Step| {
+        let block = &step.model.blocks[0];
+        let of = |j: u32| block.indices.iter().position(|&at| at == j).map_or(0.0, |at| block.values[at]);
+        (71..77).map(of).collect::<Vec<f64>>()
+    };
+    for pair in steps.windows(2) {
+        let (before, after) = (weights(&pair[0]), weights(&pair[1]));
+        let jump = before.iter().zip(&after).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(jump < 0.2, "{before:?}, then {after:?} at {}", pair[1].lambda);
+    }
+    assert!(weights(steps.last().unwrap()).iter().any(|x| x.abs() > 1.0), "they have something to say");
+}
+
+/// Between two λ the weights lie on the line between theirs, and nearer to the optimum there than either.
+#[test]
+fn weights_between_two_lambdas_are_near_the_optimum() {
+    let data = rows(150, 20, |score| score);
+    let problem = Problem::new(data, LossKind::Squared.build(1), &Terms::default()).unwrap();
+    let steps = Path::new(&problem).run().unwrap();
+    let (a, b) = (&steps.steps[30], &steps.steps[31]);
+    assert_eq!(steps.blocks_at(a.lambda).unwrap(), a.model.blocks);
+    let middle = (a.lambda + b.lambda) / 2.0;
+    let blocks = steps.blocks_at(middle).unwrap();
+    let exact = problem.clone().with_lambda(Lambda::Value(middle)).unwrap().fit().unwrap().model;
+    let weights = |block: &Block| {
+        let mut all = vec![0.0; 20];
+        block.indices.iter().zip(&block.values).for_each(|(&at, &value)| all[at as usize] = value);
+        all
+    };
+    let distance = |blocks: &[Block]| {
+        let pairs = weights(&blocks[0]).into_iter().zip(weights(&exact.blocks[0]));
+        pairs.map(|(found, exact)| (found - exact).abs()).fold(0.0, f64::max)
+    };
+    assert!(distance(&blocks) < 0.2 * distance(&a.model.blocks).min(distance(&b.model.blocks)));
+    let beyond = steps.blocks_at(2.0 * problem.lambda_max()).unwrap_err().to_string();
+    assert!(beyond.contains("the path goes from"), "{beyond}");
 }

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use obprox_fuzz::{Reader, reader};
+use obprox_fuzz::{Reader, pass_over_guarded_panics, reader};
 
 thread_local! {
     static READER: OnceCell<Reader> = const { OnceCell::new() };
@@ -24,5 +24,10 @@ fn write_seeds() {
 }
 
 libfuzzer_sys::fuzz_target!(init: write_seeds(), |bytes: &[u8]| {
-    READER.with(|reader| reader.get_or_init(chosen).reads(bytes));
+    // In here, since libFuzzer's own hook is set by then: it ends the process at any panic.
+    let first = || {
+        pass_over_guarded_panics();
+        chosen()
+    };
+    READER.with(|reader| reader.get_or_init(first).reads(bytes));
 });

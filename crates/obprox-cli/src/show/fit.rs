@@ -1,6 +1,6 @@
 //! The table at the end of a fit.
 
-use obprox::metrics::Metrics;
+use obprox::metrics::{Deviance, Metrics};
 use obprox::{Certificate, Fit, Method, Model, Point, Problem, Settings, Status, certify};
 
 use super::{bold, metrics, pairs, percent, plural, rough, seconds, signed, significant, sparkline, trimmed};
@@ -80,6 +80,8 @@ fn figures(problem: &Problem, fit: &Fit, search: Option<&str>) -> String {
         ("density", format!("{}{}", percent(certificate.density), intercept_words(problem))),
         ("λ", lambda(problem)),
     ];
+    let explained = Deviance::of(problem).map(|deviance| percent(deviance.explained(certificate.loss)));
+    rows.extend(explained.map(|share| ("deviance explained", share)));
     rows.extend(search.map(|how| ("chosen", how.to_owned())));
     rows.extend(problem.regularization().name().map(|name| ("penalty", name.to_owned())));
     if l2 > 0.0 {

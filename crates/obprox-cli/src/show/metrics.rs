@@ -15,13 +15,15 @@ pub fn metrics(metrics: &Metrics, model: &Model, with_confusion: bool) -> String
         loss => format!("mean {loss} loss"),
     };
     let (rows, confusion) = match metrics {
-        Metrics::Classification { rows, accuracy, auc, loss, labels, confusion } => {
+        Metrics::Classification { rows, accuracy, auc, loss, deviance_explained, calibration, labels, confusion } => {
             let wrong = rows - confusion.iter().enumerate().map(|(class, row)| row[class]).sum::<usize>();
             let figures = [
                 ("rows".to_owned(), Some(rows.to_string())),
                 ("accuracy".to_owned(), Some(format!("{} ({wrong} wrong)", percent(*accuracy)))),
                 ("AUC".to_owned(), auc.map(significant)),
                 (loss_name, loss.map(significant)),
+                ("deviance explained".to_owned(), deviance_explained.map(percent)),
+                ("calibration error".to_owned(), calibration.as_ref().map(|of| significant(of.error))),
             ];
             let shown = with_confusion && labels.len() <= MOST_CLASSES;
             (
@@ -31,12 +33,15 @@ pub fn metrics(metrics: &Metrics, model: &Model, with_confusion: bool) -> String
                 }),
             )
         }
-        Metrics::Regression { rows, rmse, r2, loss } => {
+        Metrics::Regression { rows, rmse, r2, loss, deviance_explained } => {
             let figures = [
                 ("rows".to_owned(), Some(rows.to_string())),
                 ("RMSE".to_owned(), Some(significant(*rmse))),
                 ("R²".to_owned(), r2.map(significant)),
                 (loss_name, loss.map(significant)),
+                // Of the squared loss it is R².
+                ("deviance explained".to_owned(), deviance_explained.filter(|_| model.loss != "squared").map(percent)),
+                (String::new(), None),
             ];
             (figures, None)
         }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use obprox::metrics::Metrics;
+use obprox::metrics::{Deviance, Metrics};
 use obprox::path::{Step, Steps};
 use obprox::schedule::Schedule;
 use obprox::{Control, EpochRecord, Error, Fit, Method, Model, Observer, Problem, Settings, Start};
@@ -53,6 +53,8 @@ pub struct Log {
     path: Option<PathBuf>,
     origin: Origin,
     folds: Option<Folds>,
+    /// What the loss of the run under way is measured by.
+    deviance: Option<Deviance>,
     text: Vec<u8>,
     file: Option<File>,
     losses: Losses,
@@ -61,7 +63,7 @@ pub struct Log {
 impl Log {
     /// A log to be.
     pub fn new(path: Option<PathBuf>, origin: Origin) -> Self {
-        Self { path, origin, folds: None, text: Vec::new(), file: None, losses: Losses::default() }
+        Self { path, origin, folds: None, deviance: None, text: Vec::new(), file: None, losses: Losses::default() }
     }
 
     /// With the folds that chose λ, right after the start.
@@ -86,6 +88,7 @@ impl Log {
             figures: Figures::from(&fit.certificate),
             seconds: Some(fit.seconds),
             score: test.map(Metrics::score),
+            deviance_explained: self.deviance.map(|deviance| deviance.explained(fit.certificate.loss)),
             test: test.map(|test| serde_json::to_value(test).expect("metrics are plain data")),
             largest_weights: largest_weights(&fit.model),
             ..End::default()
@@ -97,8 +100,10 @@ impl Log {
         let batch_rows = problem.n_rows();
         let start = self.settings(&Start { problem, settings, batch_rows, step_size: 1.0, resumed: &[] });
         self.write(&Event::Start(Box::new(event::Start { lambda: None, lambda_ratio: None, ..start })));
+        let deviance = Deviance::of(problem);
         for step in &steps.steps {
             self.write(&Event::Lambda(event::Step {
+                deviance_explained: deviance.map(|deviance| deviance.explained(step.certificate.loss)),
                 lambda: Some(step.lambda),
                 lambda_ratio: Some(step.lambda / problem.lambda_max()),
                 status: Some(step.status.name().into()),
@@ -201,6 +206,7 @@ impl Log {
 
 impl Observer for Log {
     fn start(&mut self, start: &Start) {
+        self.deviance = Deviance::of(start.problem);
         self.write(&Event::Start(Box::new(self.settings(start))));
         if let Some(folds) = self.folds.take() {
             self.write(&Event::Folds(folds));

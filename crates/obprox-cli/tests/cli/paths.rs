@@ -72,7 +72,7 @@ fn path_files_by_their_ending() {
     let csv = shop.read("path.csv");
     assert!(csv.starts_with("lambda,lambda_ratio,status,F,f,l1,nnz,gap,"), "{csv}");
     assert_eq!(csv.lines().count(), 6);
-    assert!(csv.lines().all(|line| line.split(',').count() == 14));
+    assert!(csv.lines().all(|line| line.split(',').count() == 17));
     shop.ok("path three.svm --loss softmax --lambdas 5 --plot three.svg --test three.svm");
     // One λ, and a plot of it: nothing to draw, and no failure.
     shop.ok("path real.svm --loss squared --at max --plot one.svg --out one.json");

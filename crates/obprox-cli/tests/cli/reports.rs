@@ -94,3 +94,17 @@ fn a_run_that_diverged_says_so() {
     let page = shop.read("report.html");
     assert!(page.contains("the run diverged") && !page.contains("NaN") && !page.contains(">inf"), "it says so");
 }
+
+#[test]
+fn the_page_of_a_run_has_the_figures_people_quote() {
+    let shop = Workshop::with_data();
+    shop.ok("fit train.svm --lambda 0.1max --test train.svm --log run.jsonl --report page.html");
+    let page = shop.read("page.html");
+    assert!(page.contains("Deviance explained") && page.contains("Test AUC") && page.contains("calibration error 0."));
+    let log = shop.read("run.jsonl");
+    let end: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let share = end["deviance_explained"].as_f64().unwrap();
+    // The same rows, and no weights.
+    assert!((share - end["test"]["deviance_explained"].as_f64().unwrap()).abs() < 1e-9, "{end}");
+    assert_eq!(end["test"]["calibration"]["groups"].as_array().unwrap().len(), 10);
+}

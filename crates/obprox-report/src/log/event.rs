@@ -277,6 +277,9 @@ pub struct End {
     /// Accuracy or R² on the test data.
     #[serde(alias = "accuracy")]
     pub score: Option<f64>,
+    /// The share of the deviance of the training data that is explained, where the loss has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviance_explained: Option<f64>,
     /// All that was measured on the test data.
     pub test: Option<serde_json::Value>,
     /// The largest weights, the largest first.
@@ -360,6 +363,9 @@ pub struct Step {
     pub score: Option<f64>,
     /// The mean loss on the test data.
     pub test_loss: Option<f64>,
+    /// The share of the deviance of the training data that is explained, where the loss has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviance_explained: Option<f64>,
 }
 
 /// The weights along a path.

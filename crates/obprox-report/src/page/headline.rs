@@ -46,12 +46,18 @@ fn of_run(problem: &Problem, entry: &Entry) -> Vec<Option<Card>> {
         Some(gap) => card("Certified gap / F", Some(gap), proved),
         None => card("KKT distance", figures.kkt.map(rough), proved),
     };
+    let explained = run.end.as_ref().and_then(|end| end.deviance_explained);
+    let measured = |name: &str| run.end.as_ref()?.test.as_ref()?.pointer(name)?.as_f64();
+    let calibration = measured("/calibration/error");
+    let calibration = calibration.map_or(String::new(), |error| format!("calibration error {}", digits(error, 3)));
     let mut cards = vec![
         card("Objective F", figures.objective.map(significant), format!("by {}", entry.name)),
         card("Density", figures.density.map(percent), nonzeros(run)),
         certificate,
         card("Training time", run.seconds().map(seconds), lasted(run)),
+        card("Deviance explained", explained.map(percent), "of the training data"),
         card(format!("Test {}", problem.score_word()), run.score().map(|score| digits(score, 4)), test(run)),
+        card("Test AUC", measured("/auc").map(|auc| digits(auc, 4)), calibration),
     ];
     if let Some(folds) = &run.folds {
         let rule = match folds.rule.as_deref() {

@@ -78,6 +78,8 @@ struct End {
     lambda: f64,
     point: Point,
     gradient: Huge<f64>,
+    /// The slope along the intercept of one output: small there, but not nothing.
+    intercept: f64,
 }
 
 impl Carry {
@@ -94,8 +96,9 @@ pub(crate) struct Auto<'a> {
     plan: Plan,
     rows: Box<dyn Shards>,
     point: Point,
-    /// ∂f/∂x there; nothing as long as no one looked.
+    /// ∂f/∂x there; nothing as long as no one looked. Then ∂f/∂b, of the first output.
     gradient: Huge<f64>,
+    intercept_slope: f64,
     /// The largest entry of each column, where a proof can do with it.
     largest: Vec<f64>,
     /// On a path, where the last fits ended, the latest first.
@@ -144,7 +147,7 @@ impl<'a> Auto<'a> {
                 if let Some(penalty) = problem.regularization().on_blocks() {
                     penalty.project(&mut point.weights);
                 }
-                let ended = End { lambda: f64::NAN, point, gradient: Huge::default() };
+                let ended = End { lambda: f64::NAN, point, gradient: Huge::default(), intercept: 0.0 };
                 let rows = reduced.problem.rows();
                 Left { reduced, ended, before: None, rows, set: Vec::new(), held: None }
             }
@@ -152,7 +155,7 @@ impl<'a> Auto<'a> {
         left.reduced.set_lambda(problem.lambda())?;
         let Left { reduced, ended, before, mut rows, set, held } = left;
         rows.secants(None)?;
-        let (point, gradient) = (ended.point.clone(), ended.gradient.clone());
+        let (point, gradient, intercept_slope) = (ended.point.clone(), ended.gradient.clone(), ended.intercept);
         let ends = [Some(ended).filter(|end| !end.gradient.is_empty()), before];
         let plan = Plan::of(&reduced.problem, problem, start, floor, ends[0].is_some());
         Ok(Self {
@@ -166,6 +169,7 @@ impl<'a> Auto<'a> {
             rows,
             point,
             gradient,
+            intercept_slope,
             largest: Vec::new(),
             ends,
             set,
@@ -237,7 +241,7 @@ impl<'a> Auto<'a> {
             gradient = self.rows.gradient()?;
             certificate = certify_placed(&mut *self.rows, &problem, &self.point, &gradient, None)?;
         }
-        self.gradient = gradient.weights;
+        (self.gradient, self.intercept_slope) = (gradient.weights, gradient.intercept[0]);
         self.keep(certificate);
         Ok(())
     }
@@ -267,7 +271,7 @@ impl<'a> Auto<'a> {
             _ => self.rows.gradient()?,
         };
         let certificate = certify_placed(&mut *self.rows, &problem, &self.point, &gradient, None)?;
-        self.gradient = gradient.weights;
+        (self.gradient, self.intercept_slope) = (gradient.weights, gradient.intercept[0]);
         self.keep(certificate);
         Ok(())
     }
@@ -429,8 +433,8 @@ impl Solver for Auto<'_> {
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
 
     fn leave(self: Box<Self>) -> Option<Carry> {
-        let Self { floor, reduced, rows, point, gradient, ends, set, held, .. } = *self;
-        let ended = End { lambda: reduced.problem.lambda(), point, gradient };
+        let Self { floor, reduced, rows, point, gradient, intercept_slope, ends, set, held, .. } = *self;
+        let ended = End { lambda: reduced.problem.lambda(), point, gradient, intercept: intercept_slope };
         let [before, _] = ends;
         floor.map(|floor| Carry { floor, left: Some(Left { reduced, ended, before, rows, set, held }) })
     }

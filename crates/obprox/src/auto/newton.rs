@@ -23,14 +23,13 @@ use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 use crate::{Result, intercept};
 
 impl End {
-    /// The coordinates of some features there, and their slopes; the intercept, where one is to come last, is at its
-    /// optimum.
+    /// The coordinates of some features there, and their slopes; the intercept's where one is to come last.
     fn in_set(&self, features: &[u32], terms: &[ElasticNet], size: usize) -> (Vec<f64>, Vec<f64>) {
         let of = |(&feature, term): (&u32, &ElasticNet)| {
             let x = self.point.weights[feature as usize];
             (x, self.gradient[feature as usize] + term.l2 * x)
         };
-        let intercept = (size > features.len()).then(|| (self.point.intercept[0], 0.0));
+        let intercept = (size > features.len()).then(|| (self.point.intercept[0], self.intercept));
         features.iter().zip(terms).map(of).chain(intercept).unzip()
     }
 }
@@ -318,8 +317,12 @@ impl Auto<'_> {
         let (x, slopes) = before.in_set(&self.set, &at.terms, at.x.len());
         let step: Vec<f64> = held.order.iter().map(|&place| at.x[place] - x[place]).collect();
         let mut u = at.u.clone();
-        for (&place, foretold) in held.order.iter().zip(held.quadratic.times(&step)) {
-            u[place] += ratio * (at.u[place] - slopes[place] - foretold);
+        for (row, foretold) in held.quadratic.times(&step).into_iter().enumerate() {
+            let place = held.order[row];
+            // Without the damping: f does not have it, and where optima are many it would push from one to another.
+            let curvature = held.quadratic.row(row)[row] - at.terms[place].l2;
+            let damped = held.damping / (1.0 + held.damping) * curvature * step[row];
+            u[place] += ratio * (at.u[place] - slopes[place] - (foretold - damped));
         }
         Some(Expansion { u, ..at.clone() })
     }

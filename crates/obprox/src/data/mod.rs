@@ -52,6 +52,8 @@ pub use shards::{ShardedData, Sharding};
 pub use source::read_bytes;
 pub use standardise::{Scaling, standardise};
 pub use synth::{Entries, Planted, Synth, Task};
+#[cfg(feature = "arrow")]
+pub use table::numbers as arrow_numbers;
 pub use table::{Categorical, Encoded, Encoding, Features, Fill, Missing, Recipe};
 
 /// Rows with their targets, as read: labels are still the file's own numbers.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::Certificate;
 use crate::data::{Dataset, Matrix, Recipe};
 use crate::loss::{LossKind, Task, class_probabilities};
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, Deviance, Explained, Metrics};
 use crate::problem::{Point, Problem};
 use crate::rows::pass;
 use crate::{Error, Result};
@@ -230,12 +230,15 @@ impl Model {
                 pass::sum_rows(targets.len(), |row| loss.value(&margins[row * width..(row + 1) * width], targets[row]));
             sum / targets.len() as f64
         });
+        let deviance = Deviance::of_targets(&self.loss, self.blocks.len(), &targets, |_| 1.0, true);
+        let explained = Explained { loss, deviance: deviance.zip(loss).map(|(of, loss)| of.explained(loss)) };
         let predicted = self.decide(&margins);
         Ok(match self.task {
-            Task::Regression | Task::Counts => metrics::regression(&predicted, &data.targets, loss),
+            Task::Regression | Task::Counts => metrics::regression(&predicted, &data.targets, explained),
             Task::Binary | Task::Classes => {
                 let scores = (self.task == Task::Binary).then_some(&margins[..]);
-                metrics::classification(&predicted, &data.targets, &self.labels, scores, loss)
+                let scores = (scores, self.loss == "logistic");
+                metrics::classification(&predicted, &data.targets, &self.labels, scores, explained)
             }
         })
     }

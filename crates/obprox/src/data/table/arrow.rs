@@ -1,11 +1,12 @@
 //! Arrow's record batches → [`Table`], whichever format they come from.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 
 use super::lists::{Lists, is_list, values_of};
+use super::numbers::{keys, numbers};
 use super::{Cells, Column, Selection, Table, Wanted, Words};
 use crate::data::ReadOptions;
 use crate::data::csv::WORDS;
@@ -152,52 +153,6 @@ fn kind(of: &DataType) -> std::result::Result<Kind, String> {
     }
 }
 
-/// The numbers of a column, NaN where one is missing; nothing where it has no numbers.
-pub fn numbers(array: &dyn Array) -> Option<Vec<f64>> {
-    fn of<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64) -> Vec<f64> {
-        array.as_primitive::<T>().iter().map(|value| value.map_or(f64::NAN, &to)).collect()
-    }
-    Some(match array.data_type() {
-        DataType::Null => vec![f64::NAN; array.len()],
-        DataType::Boolean => {
-            array.as_boolean().iter().map(|value| value.map_or(f64::NAN, |value| f64::from(u8::from(value)))).collect()
-        }
-        DataType::Int8 => of::<Int8Type>(array, f64::from),
-        DataType::Int16 => of::<Int16Type>(array, f64::from),
-        DataType::Int32 => of::<Int32Type>(array, f64::from),
-        DataType::Int64 => of::<Int64Type>(array, |value| value as f64),
-        DataType::UInt8 => of::<UInt8Type>(array, f64::from),
-        DataType::UInt16 => of::<UInt16Type>(array, f64::from),
-        DataType::UInt32 => of::<UInt32Type>(array, f64::from),
-        DataType::UInt64 => of::<UInt64Type>(array, |value| value as f64),
-        DataType::Float16 => of::<Float16Type>(array, |value| value.to_f64()),
-        DataType::Float32 => of::<Float32Type>(array, f64::from),
-        DataType::Float64 => of::<Float64Type>(array, |value| value),
-        DataType::Decimal128(_, scale) => {
-            let unit = 10f64.powi(-i32::from(*scale));
-            // Dividing rounds once where the power of ten is exact.
-            let to =
-                |value: i128| if *scale > 0 { value as f64 / 10f64.powi((*scale).into()) } else { value as f64 * unit };
-            of::<Decimal128Type>(array, to)
-        }
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            let values = numbers(dictionary.values().as_ref())?;
-            keys(array).map(|key| key.and_then(|key| values.get(key).copied()).unwrap_or(f64::NAN)).collect()
-        }
-        _ => return None,
-    })
-}
-
-/// Which value of its dictionary each row has.
-fn keys(array: &dyn Array) -> impl Iterator<Item = Option<usize>> + '_ {
-    let dictionary = array.as_any_dictionary();
-    let (keys, nulls) = (dictionary.normalized_keys(), dictionary.keys().logical_nulls());
-    keys.into_iter()
-        .enumerate()
-        .map(move |(row, key)| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)).then_some(key))
-}
-
 /// Appends a column of words, or of numbers as words.
 fn append_words(array: &dyn Array, to: &mut Words) -> std::result::Result<(), String> {
     match array.data_type() {
@@ -209,7 +164,7 @@ fn append_words(array: &dyn Array, to: &mut Words) -> std::result::Result<(), St
             append_words(array.as_any_dictionary().values().as_ref(), &mut values)?;
             let Cells::Words { words, codes } = values.finish() else { unreachable!("words are words") };
             let word = |key: usize| codes.get(key).and_then(|&code| words.get(code as usize));
-            keys(array).for_each(|key| to.push(key.and_then(word).map(String::as_str)));
+            keys(array).into_iter().for_each(|key| to.push(key.and_then(word).map(String::as_str)));
         }
         DataType::Boolean => {
             let word = |value: bool| if value { "true" } else { "false" };

@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Schema};
 
 use super::Cells;
-use super::arrow::numbers;
+use super::numbers::numbers;
 
 /// Lists that grow.
 pub struct Lists {

@@ -3,16 +3,20 @@
 //! A reader of a format turns its file into a [`Table`]; a [`Recipe`] turns any table into rows of features. It is learnt
 //! from the training data as [`Encoding`] says, goes with the model, and finds the columns of other tables by their names.
 
-#[cfg(feature = "arrow")]
+#[cfg(feature = "parquet")]
 pub(super) mod arrow;
 mod encoding;
-#[cfg(feature = "arrow")]
+#[cfg(feature = "parquet")]
 mod lists;
+#[cfg(feature = "arrow")]
+mod numbers;
 mod recipe;
 mod rows;
 mod words;
 
 pub use encoding::{Categorical, Encoding, Missing};
+#[cfg(feature = "arrow")]
+pub use numbers::numbers;
 pub use recipe::{Encoded, Features, Fill, Recipe};
 
 pub(super) use words::Words;
@@ -48,7 +52,7 @@ pub(super) enum Cells {
     Numbers(Vec<f64>),
     /// Words: which of them each row has, or [`NO_WORD`].
     Words { words: Vec<String>, codes: Vec<u32> },
-    #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "CSV has no lists"))]
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "CSV has no lists"))]
     /// Features of one's own numbering, counted from 0: row r has those from `offsets[r]` to `offsets[r + 1]`, rising.
     Lists { offsets: Vec<usize>, indices: Vec<u32>, values: Vec<f64> },
 }

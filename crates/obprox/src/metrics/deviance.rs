@@ -1,0 +1,63 @@
+//! The share of the deviance that a model explains: 1 − (f − best)/(null − best), where `null` is the mean loss of the best
+//! constant prediction and `best` that of predictions that meet every target. 0 is no better than a constant, 1 is
+//! perfect; of the squared loss it is R². Only where the loss is a likelihood: logistic, softmax, squared, Poisson.
+
+use crate::Problem;
+
+/// The two losses that a model lies between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Deviance {
+    null: f64,
+    best: f64,
+}
+
+impl Deviance {
+    /// Of the training data, its weights and whether there is an intercept included; nothing where the loss has none.
+    pub fn of(problem: &Problem) -> Option<Self> {
+        let weight = |row: usize| problem.row_weight(row);
+        let targets = problem.targets();
+        Self::of_targets(problem.loss().name(), problem.outputs(), targets, weight, problem.has_intercept())
+    }
+
+    /// Of targets as a loss wants them.
+    pub(crate) fn of_targets(
+        loss: &str,
+        outputs: usize,
+        targets: &[f64],
+        weight: impl Fn(usize) -> f64,
+        intercept: bool,
+    ) -> Option<Self> {
+        if targets.is_empty() || (loss != "softmax" && outputs != 1) {
+            return None;
+        }
+        let total: f64 = (0..targets.len()).map(&weight).sum();
+        let mean = |of: &dyn Fn(f64) -> f64| {
+            targets.iter().enumerate().map(|(row, &target)| weight(row) * of(target)).sum::<f64>() / total
+        };
+        // −x ln x, continued to 0.
+        let entropy = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
+        let is = |class: f64| move |target: f64| f64::from(u8::from(target == class));
+        let (null, best) = match (loss, intercept) {
+            ("logistic", true) => (entropy(mean(&is(1.0))) + entropy(mean(&is(-1.0))), 0.0),
+            ("logistic", false) => (2f64.ln(), 0.0),
+            ("softmax", true) => ((0..outputs).map(|class| entropy(mean(&is(class as f64)))).sum(), 0.0),
+            ("softmax", false) => ((outputs as f64).ln(), 0.0),
+            ("squared", _) => {
+                let centre = if intercept { mean(&|target| target) } else { 0.0 };
+                (0.5 * mean(&|target| (target - centre) * (target - centre)), 0.0)
+            }
+            ("poisson", _) => {
+                let rate = if intercept { mean(&|target| target) } else { 1.0 };
+                let null = if intercept { rate + entropy(rate) } else { 1.0 };
+                (null, mean(&|target| target + entropy(target)))
+            }
+            _ => return None,
+        };
+        (null > best).then_some(Self { null, best })
+    }
+
+    /// The share that a mean loss explains; below 0 where it is worse than a constant's.
+    pub fn explained(&self, loss: f64) -> f64 {
+        1.0 - (loss - self.best) / (self.null - self.best)
+    }
+}
