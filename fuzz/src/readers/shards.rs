@@ -14,7 +14,8 @@ pub fn list() -> Reader {
     let scratch = Scratch::new("rows.svm");
     let source = scratch.holding(b"1 1:0.5 3:2\n-1 2:1\n1 1:1\n-1 3:0.5\n1 2:4\n").to_owned();
     let sharding = Sharding { cache: scratch.directory.path().join("cache"), memory: 1 << 30, rows: Some(2) };
-    let open = move || ShardedData::open(&[source.clone()], &ReadOptions::default(), &sharding, &mut |_, _| {});
+    let open =
+        move || ShardedData::open(std::slice::from_ref(&source), &ReadOptions::default(), &sharding, &mut |_, _| {});
     let place = open().expect("the rows are sound").directory().join("shards.json");
     let seed = fs::read(&place).expect("it was written");
     Reader::new("shards", vec![seed.clone()], move |bytes| {
