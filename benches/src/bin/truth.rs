@@ -12,6 +12,7 @@
 mod slow;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 
 use obprox::loss::LossKind;
 use obprox::{Lambda, Run, Settings, Status};
@@ -32,7 +33,7 @@ fn main() {
     for seed in first..first + count {
         let case = random(seed);
         let name = format!("{:?}", case.loss).split('(').next().unwrap_or_default().to_lowercase();
-        let Ok(problem) = std::panic::catch_unwind(|| case.problem()) else {
+        let Ok(problem) = std::panic::catch_unwind(AssertUnwindSafe(|| case.problem())) else {
             *tally.entry((name, "refused")).or_default() += 1;
             continue;
         };

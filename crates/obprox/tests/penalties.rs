@@ -5,6 +5,7 @@ mod slow;
 
 use std::sync::Arc;
 
+use common::random::LOSSES;
 use common::{StopAt, bits};
 use obprox::data::{Dataset, Matrix};
 use obprox::loss::{LossKind, MultiSquared};
@@ -16,15 +17,6 @@ use obprox::{Lambda, Method, Problem, Run, Settings, Status, Terms};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use slow::Case;
-
-const LOSSES: [LossKind; 6] = [
-    LossKind::Logistic,
-    LossKind::Squared,
-    LossKind::SquaredHinge,
-    LossKind::Huber(0.7),
-    LossKind::Poisson,
-    LossKind::Softmax,
-];
 
 /// A penalty as its definition has it: features in groups, bounds, shares.
 #[derive(Clone, Debug)]
