@@ -67,7 +67,6 @@ fn flags_out_of_range() {
         "--features 5000000000",
         "--label 0",
         "--label none",
-        "--data-format parquet",
         "--class-weight heavy",
         "--class-weight -1:-2",
         "--class-weight 3:1",

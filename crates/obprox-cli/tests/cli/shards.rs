@@ -87,7 +87,7 @@ fn what_does_not_go_with_it_is_refused() {
     assert!(said.0 == Some(2) && said.1.contains("need") && !shop.path("model.json").exists(), "{said:?}");
 }
 
-/// 160 MB of text, 93 MB of shards, in 90 MB of address space.
+/// 160 MB of text, 97 MB of shards, in 125 MB of address space, the program's own included.
 #[cfg(target_os = "linux")]
 #[test]
 fn data_larger_than_memory_is_fitted() {
@@ -95,12 +95,12 @@ fn data_larger_than_memory_is_fitted() {
     shop.ok("data synth big.svm --rows 60000 --cols 5000 --per-row 400 --entries ones --support 20 --quiet");
     let limited = |flags: &str| {
         let obprox = env!("CARGO_BIN_EXE_obprox");
-        let line = format!("ulimit -v 90000; '{obprox}' fit big.svm --lambda 0.3max --threads 2 {flags}");
+        let line = format!("ulimit -v 125000; '{obprox}' fit big.svm --lambda 0.3max --threads 2 {flags}");
         // An arena for each thread is address space that is never used.
         let mut command = std::process::Command::new("bash");
         command.args(["-c", &line]).current_dir(shop.path(".")).env("MALLOC_ARENA_MAX", "1").output().unwrap()
     };
-    let output = limited("--memory 80M --out model.json");
+    let output = limited("--memory 60M --out model.json");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("converged"));
     assert!(!limited("--out other.json").status.success(), "the rows alone are more than that");
