@@ -143,17 +143,8 @@ impl Fit {
         }
 
         // ---- data --------------------------------------------------------------------------------------------
-        let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
         let name = PathBuf::from(named(&self.data));
-        let (mut problem, test) = match self.memory.shards(&self.data, &self.reading.options(), self.quiet)? {
-            Some(shards) => {
-                input::problem_of_shards(shards, test, &self.problem, lambda, (&self.reading, &self.table), self.quiet)?
-            }
-            None => {
-                let flags = (&self.reading, &self.table);
-                input::problem(&self.data[0], test, &self.problem, lambda, flags, self.quiet)?
-            }
-        };
+        let (mut problem, test) = self.stated()?;
         if self.format == ModelFormat::Liblinear {
             Model::check_liblinear(problem.loss(), problem.labels())?;
         }
@@ -219,6 +210,15 @@ impl Fit {
         })
     }
 
+    /// Reads the data, into memory or shard by shard, and states the problem.
+    fn stated(&self) -> Result<(Problem, Option<Dataset>), Failure> {
+        let (test, lambda, flags) = (self.test.as_deref(), self.lambda.lambda, (&self.reading, &self.table));
+        match self.memory.shards(&self.data, &self.reading.options(), self.quiet)? {
+            Some(shards) => input::problem_of_shards(shards, test, &self.problem, lambda, flags, self.quiet),
+            None => input::problem(&self.data[0], test, &self.problem, lambda, flags, self.quiet),
+        }
+    }
+
     /// One run at the λ given; the run and the rows of its batches.
     fn train(
         &self,
@@ -270,6 +270,7 @@ impl Fit {
             ("--standardize", self.problem.standardize),
             ("--names", self.reading.names.is_some()),
             ("--nnz", self.nnz.is_some()),
+            ("--categorical, --missing, --keep and --drop", !self.table.encoding().is_plain()),
         ];
         if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
             return Err(Failure::input(format!("{flag}: cannot be used with --memory")));

@@ -112,9 +112,7 @@ pub fn problem(
     let options = ReadOptions { recipe: rows.recipe.clone(), ..reading.options() };
     let test_rows = test.map(|path| read_as(path, reading, &options, quiet)).transpose()?;
     let problem = problem.problem(rows, data, lambda, quiet)?;
-    if let (Some(rows), Some(path)) = (&test_rows, test) {
-        check_labels(&problem, rows, path)?;
-    }
+    check_labels(&problem, test_rows.as_ref().zip(test))?;
     Ok((problem, test_rows))
 }
 
@@ -130,14 +128,13 @@ pub fn problem_of_shards(
     check_label(reading)?;
     let rows = test.map(|path| self::data(path, reading, table, quiet)).transpose()?;
     let problem = problem.problem_of_shards(shards, lambda, quiet)?;
-    if let (Some(rows), Some(path)) = (&rows, test) {
-        check_labels(&problem, rows, path)?;
-    }
+    check_labels(&problem, rows.as_ref().zip(test))?;
     Ok((problem, rows))
 }
 
 /// Refuses test rows whose label the problem does not know, before any training.
-fn check_labels(problem: &Problem, test: &Dataset, file: &Path) -> Result<(), Failure> {
+fn check_labels(problem: &Problem, test: Option<(&Dataset, &Path)>) -> Result<(), Failure> {
+    let Some((test, file)) = test else { return Ok(()) };
     let known = problem.labels();
     let unknown = |label: &f64| !known.is_empty() && !known.contains(label);
     match test.targets.iter().position(unknown) {

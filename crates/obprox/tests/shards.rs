@@ -6,18 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::random::LOSSES;
 use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, Sharding, read, write_cache, write_libsvm};
 use obprox::loss::LossKind;
 use obprox::{ClassWeights, Fit, Lambda, MethodKind, Problem, Run, Settings, Status, Terms, certify};
-
-const LOSSES: [LossKind; 6] = [
-    LossKind::Logistic,
-    LossKind::Squared,
-    LossKind::SquaredHinge,
-    LossKind::Huber(0.5),
-    LossKind::Poisson,
-    LossKind::Softmax,
-];
 
 /// Rows whose features are few or many, sparse, of which some explain the targets.
 fn dataset(loss: LossKind, n_rows: usize, n_cols: usize) -> Dataset {

@@ -180,7 +180,8 @@ fn threads_that_cannot_be_had_are_refused_or_done_without() {
         assert_eq!(shop.read("model.json"), shop.read("whole.json"), "{line}");
         std::fs::remove_file(shop.path("model.json")).unwrap();
     }
-    for line in ["data inspect train.svm", "data synth planted.svm --rows 50 --cols 9", "cv train.svm --lambdas 3"] {
+    let lines = ["data inspect train.svm", "data synth planted.svm --rows 50 --cols 9", "cv train.svm --lambdas 3"];
+    for line in lines.into_iter().chain(["fit train.svm --memory 10M --cache shards --quiet"]) {
         let output = shell(&shop, &format!("{begin} {line}"));
         assert!(output.status.success(), "{line}: {}", stderr(&output));
     }

@@ -72,6 +72,7 @@ fn what_does_not_go_with_it_is_refused() {
         ("fit parts --memory 10M --solver rda", "only auto"),
         ("fit parts --memory 10M --nnz 3", "--nnz"),
         ("fit parts --memory 10M --standardize", "--standardize"),
+        ("fit parts --memory 10M --drop id", "--drop"),
         ("fit - --memory 10M", "standard input"),
         ("fit none-*.svm --memory 10M", "none-*.svm"),
         ("fit parts --memory 5X", "500M"),

@@ -5,12 +5,11 @@
 //! smooth, and Newton steps go to its minimum, projected back where they leave the face (for a group, where they leave the
 //! half space of its direction). A Hessian that is known by its products alone is met by accelerated proximal steps.
 
-use super::cholesky::Cholesky;
+use super::cholesky::{Cholesky, dot};
 use super::expansion::Expansion;
 use super::quadratic::Quadratic;
 use crate::Result;
 use crate::huge::Huge;
-use crate::penalty::block::dot;
 use crate::penalty::{Blockwise, OnBlocks, Smooth};
 use crate::tuning::blockwise::{ACCELERATED, FACES, HALVINGS, IDLE, INNER, NEWTON, SWEEPS};
 use crate::tuning::quadratic::MOVES_OF_A_FACTOR;
@@ -256,7 +255,7 @@ impl Model<'_> {
             let count = of_part.len();
             let (mut free, mut gradient) = (vec![true; count], vec![0.0; count]);
             let mut hessian = vec![0.0; count * count];
-            let at = Smooth { free: &mut free, gradient: &mut gradient, hessian: &mut hessian };
+            let at = Smooth { free: &mut free, gradient: &mut gradient, hessian: Some(&mut hessian) };
             let is_smooth = number.is_none_or(|number| self.penalty.smooth(number, &gather(of_part, &self.z), at));
             if !is_smooth {
                 continue;

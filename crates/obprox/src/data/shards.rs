@@ -184,28 +184,23 @@ impl ShardedData {
         columns: Option<Arc<[u32]>>,
         wanted: &dyn Fn(usize) -> bool,
     ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
-        let (sender, shards) = sync_channel(1);
+        let (sender, ahead) = sync_channel(1);
         let (data, wanted) = (Arc::clone(self), (0..self.n_shards()).filter(|&at| wanted(at)).collect::<Vec<usize>>());
-        let read = move || {
-            for at in wanted {
-                let shard = data.load(at).map(|shard| {
-                    let matrix = shard.matrix.widened(data.n_cols());
-                    let matrix =
-                        columns.as_ref().map_or_else(|| matrix.clone(), |columns| matrix.keep_columns(columns));
-                    (data.firsts[at]..data.firsts[at + 1], matrix.filled())
-                });
-                // Nobody listens any more where something else has failed.
-                if sender.send(shard).is_err() {
-                    break;
-                }
-            }
-        };
-        // Where there is no thread to be had, all is read when it is asked for: by the one that asks.
-        let spawned = thread::Builder::new().name("obprox-read".into()).spawn(read);
-        let failed = spawned.err().map(|error| {
-            Err(Error::Io { path: self.directory.clone(), action: "cannot start a thread to read", source: error })
+        let one = Arc::new(move |at: usize| {
+            let matrix = data.load(at)?.matrix.widened(data.n_cols());
+            let matrix = match &columns {
+                Some(columns) => matrix.keep_columns(columns),
+                None => matrix,
+            };
+            Ok((data.firsts[at]..data.firsts[at + 1], matrix.filled()))
         });
-        failed.into_iter().chain(shards)
+        let (read, all) = (Arc::clone(&one), wanted.clone());
+        // Nobody listens any more where something else has failed.
+        let read_ahead = move || all.into_iter().map(|at| read(at)).all(|shard| sender.send(shard).is_ok());
+        let spawned = thread::Builder::new().name("obprox-read".into()).spawn(read_ahead);
+        // Where there is no thread to be had, a shard is read when it is asked for, by the one that asks.
+        let by_hand = if spawned.is_ok() { Vec::new() } else { wanted };
+        ahead.into_iter().chain(by_hand.into_iter().map(move |at| one(at)))
     }
 
     fn load(&self, at: usize) -> Result<Dataset> {

@@ -182,8 +182,7 @@ impl<'a> BlockEngine<'a> {
     fn on_face(&self, block: usize, x: Vec<f64>, gradient: &[f64], step: f64) -> Vec<f64> {
         let size = x.len();
         let (mut free, mut of_penalty) = (vec![false; size], vec![0.0; size]);
-        let mut hessian = vec![0.0; size * size];
-        let at = Smooth { free: &mut free, gradient: &mut of_penalty, hessian: &mut hessian };
+        let at = Smooth { free: &mut free, gradient: &mut of_penalty, hessian: None };
         if !self.penalty.smooth(block, &x, at) {
             // Zeros stay; of what is not zero and yet not smooth nothing but the proximal step is known.
             let mut to: Vec<f64> = x.iter().zip(gradient).map(|(x, g)| x - step * g).collect();

@@ -38,7 +38,7 @@ pub trait Penalty: fmt::Debug + Send + Sync {
     fn conjugate(&self, block: Block, dual: &[f64]) -> f64;
 
     /// Where p is smooth along some of the block's coordinates at x, what it is like there: those are marked as free, and
-    /// its gradient and its Hessian (row after row) are written, zero elsewhere. Second-order steps want it; without, a
+    /// its gradient and, where it is asked for, its Hessian are written, zero elsewhere. Second-order steps want it; without, a
     /// block is moved by proximal steps alone.
     fn smooth(&self, _block: Block, _x: &[f64], _at: Smooth) -> bool {
         false
@@ -56,26 +56,7 @@ pub trait Penalty: fmt::Debug + Send + Sync {
     /// matter.)
     fn least_lambda(&self, block: Block, gradient: &[f64]) -> f64 {
         let zero = vec![0.0; gradient.len()];
-        let withstands = |lambda: f64| self.violation(Block { lambda, ..block }, &zero, gradient) <= 0.0;
-        let size = gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
-        if size == 0.0 || withstands(0.0) {
-            return 0.0;
-        }
-        let (mut low, mut high) = (0.0, size);
-        while !withstands(high) {
-            (low, high) = (high, 8.0 * high);
-            if high > 1e100 * size {
-                return f64::INFINITY;
-            }
-        }
-        while high - low > 1e-15 * high {
-            let middle = 0.5 * (low + high);
-            *if withstands(middle) { &mut high } else { &mut low } = middle;
-            if middle == low && middle == high {
-                break;
-            }
-        }
-        high
+        least_lambda(gradient, |lambda| self.violation(Block { lambda, ..block }, &zero, gradient) <= 0.0)
     }
 
     /// The largest s ≤ 1 for which s·u lies in the domain of p*.
@@ -101,6 +82,26 @@ pub trait Penalty: fmt::Debug + Send + Sync {
     fn in_units(&self, _scales: &[f64]) -> Option<Arc<dyn Penalty>> {
         None
     }
+}
+
+/// The least λ at which something withstands a gradient, by bisection.
+pub(super) fn least_lambda(gradient: &[f64], withstands: impl Fn(f64) -> bool) -> f64 {
+    let size = gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
+    if size == 0.0 || withstands(0.0) {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, size);
+    while !withstands(high) {
+        (low, high) = (high, 8.0 * high);
+        if high > 1e100 * size {
+            return f64::INFINITY;
+        }
+    }
+    while high - low > 1e-15 * high {
+        let middle = 0.5 * (low + high);
+        *if withstands(middle) { &mut high } else { &mut low } = middle;
+    }
+    high
 }
 
 /// A block, as a penalty is asked about it.
@@ -129,8 +130,8 @@ pub struct Smooth<'a> {
     pub free: &'a mut [bool],
     /// ∂p, where it is.
     pub gradient: &'a mut [f64],
-    /// ∂²p, row after row.
-    pub hessian: &'a mut [f64],
+    /// ∂²p, row after row; nothing where no one wants it.
+    pub hessian: Option<&'a mut [f64]>,
 }
 
 /// The coordinates of a problem, in blocks.
@@ -328,6 +329,9 @@ impl<'a> OnBlocks<'a> {
 
     /// Whether a block is held by a penalty.
     pub fn kind(&self, number: usize) -> Kind {
+        if self.l2 > 0.0 {
+            return Kind::Penalised;
+        }
         let size = self.blocks.coordinates(number).len();
         let has = |sign: f64| self.conjugate(number, &vec![sign * NOTHING; size]) < f64::INFINITY;
         match (has(1.0), has(-1.0)) {

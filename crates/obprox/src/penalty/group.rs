@@ -5,7 +5,7 @@
 //! Hastie and Tibshirani, A sparse-group lasso, 2013; Chen et al., Half-space proximal stochastic gradient method for
 //! group-sparsity regularized problem, 2020.
 
-use super::block::{Block, Blocks, Penalty, Smooth, dot};
+use super::block::{Block, Blocks, Penalty, Smooth, dot, least_lambda};
 use super::shrink::shrink;
 use crate::{Error, Result};
 
@@ -167,7 +167,7 @@ impl Penalty for Groups {
                 x => l1.copysign(x) + l2 * (x / size),
             };
         }
-        if l2 > 0.0 {
+        if let (Some(hessian), true) = (hessian, l2 > 0.0) {
             let count = x.len();
             for (row, &a) in x.iter().enumerate().filter(|(row, _)| free[*row]) {
                 for (column, &b) in x.iter().enumerate().filter(|(column, _)| free[*column]) {
@@ -197,19 +197,11 @@ impl Penalty for Groups {
             (_, 0.0, 0.0) => f64::INFINITY,
             (size, weight, 0.0) => size / weight,
             (_, 0.0, l1) => largest / l1,
-            _ => {
-                // ‖S(g, λr)‖ falls and λ(1 − r)w rises.
-                let left = |lambda: f64| norm(&gradient.iter().map(|&g| shrink(g, lambda * l1)).collect::<Vec<f64>>());
-                let (mut low, mut high) = (0.0, largest / l1);
-                while high - low > 1e-15 * high {
-                    let middle = 0.5 * (low + high);
-                    if middle == low || middle == high {
-                        break;
-                    }
-                    *if left(middle) <= middle * weight { &mut high } else { &mut low } = middle;
-                }
-                high
-            }
+            // ‖S(g, λr)‖ falls and λ(1 − r)w rises.
+            _ => least_lambda(gradient, |lambda| {
+                let left: Vec<f64> = gradient.iter().map(|&g| shrink(g, lambda * l1)).collect();
+                norm(&left) <= lambda * weight
+            }),
         }
     }
 

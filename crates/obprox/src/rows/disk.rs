@@ -18,7 +18,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use self::change::{Bend, Change};
+use self::change::{Change, Secant};
 use self::seen::Seen;
 use super::memory::centring::{self, Alike};
 use super::memory::{Memory, pass};
@@ -39,8 +39,8 @@ pub(crate) struct Disk {
     point: Point,
     /// What was done since.
     changes: Vec<Change>,
-    /// The steps that rows bend along at the least.
-    bends: Vec<Bend>,
+    /// The steps whose secants are the least curvatures of the rows.
+    secants: Vec<Secant>,
     /// What was seen here, and at the end of the step that was named.
     seen: Option<Seen>,
     ahead: Option<Seen>,
@@ -64,7 +64,7 @@ struct Part {
     times: Times,
     /// Changes that were made to it.
     changed: usize,
-    bent: bool,
+    has_secants: bool,
     bytes: u64,
 }
 
@@ -83,7 +83,7 @@ impl Disk {
             columns,
             point: Point::zero(&problem),
             changes: Vec::new(),
-            bends: Vec::new(),
+            secants: Vec::new(),
             seen: None,
             ahead: None,
             entries: None,
@@ -172,13 +172,13 @@ impl Disk {
         self.changes.iter().rev().find(|change| matches!(change, Change::Propose { .. }))
     }
 
-    fn bend(&mut self, after: Option<f64>) {
+    fn remember_secant(&mut self, after: Option<f64>) {
         match (after, self.step()) {
-            (None, _) if self.bends.is_empty() => return,
-            (None, _) => self.bends.clear(),
+            (None, _) if self.secants.is_empty() => return,
+            (None, _) => self.secants.clear(),
             (Some(after), Some(Change::Propose { outputs, x, z })) => {
                 let (outputs, x, z) = (outputs.clone(), x.clone(), z.clone());
-                self.bends.push(Bend { at: self.point.clone(), outputs, x, z, after });
+                self.secants.push(Secant { at: self.point.clone(), outputs, x, z, after });
             }
             _ => return,
         }
@@ -209,7 +209,7 @@ impl Disk {
         let bytes = numbers + copies * problem.matrix().bytes() as u64;
         let rows = Memory::new(Arc::new(problem), self.shape.sees_all);
         let times = Times { set: u64::MAX, place: u64::MAX };
-        Part { rows, times, changed: 0, bent: false, bytes }
+        Part { rows, times, changed: 0, has_secants: false, bytes }
     }
 
     /// Brings a part to where all rows are.
@@ -220,16 +220,16 @@ impl Disk {
             rows.select(&self.set.iter().map(place).collect::<Vec<u32>>())?;
         }
         if part.times != self.times {
-            if part.bent {
+            if part.has_secants {
                 rows.secants(None)?;
             }
-            for Bend { at, outputs, x, z, after } in &self.bends {
+            for Secant { at, outputs, x, z, after } in &self.secants {
                 rows.place(&self.on_columns(at))?;
                 rows.propose(outputs.clone(), x, z)?;
                 rows.secants(Some(*after))?;
             }
             rows.place(&self.on_columns(&self.point))?;
-            (part.times, part.changed, part.bent) = (self.times, 0, !self.bends.is_empty());
+            (part.times, part.changed, part.has_secants) = (self.times, 0, !self.secants.is_empty());
         }
         for change in &self.changes[part.changed..] {
             self.one(&mut part.rows, &change.job())?;
@@ -420,8 +420,9 @@ impl Disk {
 
 /// Where the places of an order are in another one, which has them all.
 fn places_in(own: &[usize], order: &[usize]) -> Vec<usize> {
-    let find = |place: &usize| own.iter().position(|own| own == place).expect("an order that has all that is wanted");
-    if own == order { (0..order.len()).collect() } else { order.iter().map(find).collect() }
+    let mut places = vec![usize::MAX; own.iter().max().map_or(0, |last| last + 1)];
+    own.iter().enumerate().for_each(|(at, &place)| places[place] = at);
+    order.iter().map(|&place| places[place]).collect()
 }
 
 impl Shards for Disk {
@@ -443,7 +444,7 @@ impl Shards for Disk {
             }
             Job::Select(features) => self.select(features),
             Job::Take(size) => self.take(*size),
-            Job::Secants(after) => self.bend(*after),
+            Job::Secants(after) => self.remember_secant(*after),
             Job::Propose { .. } => {
                 // Whoever works on the dual point begins anew after a step.
                 self.changes = Change::of(job).into_iter().collect();
@@ -476,8 +477,8 @@ impl Shards for Disk {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
-        write_array(out, &[self.bends.len() as u64])?;
-        for Bend { at, outputs, x, z, after } in &self.bends {
+        write_array(out, &[self.secants.len() as u64])?;
+        for Secant { at, outputs, x, z, after } in &self.secants {
             write_array(out, &at.weights)?;
             write_array(out, &at.intercept)?;
             write_array(out, &[outputs.start as u64, outputs.end as u64])?;
@@ -497,7 +498,7 @@ impl Shards for Disk {
         read_exactly(input, &mut point.intercept)?;
         let mut count = [0u64];
         read_exactly(input, &mut count)?;
-        let mut bends = Vec::new();
+        let mut secants = Vec::new();
         for _ in 0..count[0] {
             let (mut at, mut ends, mut after) = (Point::zero(&self.problem), [0u64; 2], [0.0]);
             read_exactly(input, &mut at.weights)?;
@@ -509,12 +510,12 @@ impl Shards for Disk {
             if x.len() != z.len() || outputs.end > all || x.len() * all != width * outputs.len() {
                 return Err(corrupt());
             }
-            bends.push(Bend { at, outputs, x, z, after: after[0] });
+            secants.push(Secant { at, outputs, x, z, after: after[0] });
         }
         let mut needed = self.support(&point);
-        bends.iter().for_each(|bend| needed.extend(self.support(&bend.at)));
+        secants.iter().for_each(|secant| needed.extend(self.support(&secant.at)));
         self.need(needed.into_iter());
-        (self.point, self.bends) = (point, bends);
+        (self.point, self.secants) = (point, secants);
         self.moved();
         Ok(())
     }

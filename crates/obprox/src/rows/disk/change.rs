@@ -15,8 +15,8 @@ pub(super) enum Change {
     Correct(Vec<f64>),
 }
 
-/// A step that had to be short: from which point, and after which share of it rows began to bend.
-pub(super) struct Bend {
+/// A step that had to be short: from which point, and after which share of it the secants begin.
+pub(super) struct Secant {
     pub at: Point,
     pub outputs: Range<usize>,
     pub x: Vec<f64>,
