@@ -73,7 +73,7 @@ pub(crate) mod newton {
     pub(crate) const SERVES: f64 = 0.5;
     /// The same with few features, whose Hessians cost less.
     pub(crate) const SERVES_FEW: f64 = 0.25;
-    /// The same where a Hessian costs no more than a look at the rows: where it has at most so many entries a row.
+    /// The same where a Hessian costs no more than a pass over the rows: where it has at most so many entries a row.
     pub(crate) const SERVES_CHEAP: f64 = 0.02;
     pub(crate) const CHEAP: f64 = 3.0;
     /// After a step shorter than this the next knows of what stopped it: see [`crate::rows::Job::Secants`].
@@ -111,14 +111,14 @@ pub(crate) mod quadratic {
     pub(crate) const FEWEST_SWEEPS: usize = 12;
     /// Of p coordinates a factor takes as long as p²/40 moves of one: it has all it needs in the cache, a move has not.
     pub(crate) const MOVES_OF_A_FACTOR: usize = 40;
-    /// To look at a coordinate takes so many times less than to move it.
-    pub(crate) const LOOKS_OF_A_MOVE: usize = 16;
+    /// To visit a coordinate takes so many times less than to move it.
+    pub(crate) const VISITS_OF_A_MOVE: usize = 16;
     /// Faces tried before the point found so far has to do.
     pub(crate) const FACES: usize = 40;
     /// Those in a row that do not halve the violation.
     pub(crate) const IDLE_FACES: usize = 5;
     /// From so many coordinates on a factor costs more than some conjugate steps that another preconditions, and sweeps of them
-    /// all more than a look at which to move.
+    /// all more than a scan for those to move.
     pub(crate) const LARGE: usize = 256;
     /// A face is nearly another where they differ in at most this part of their coordinates.
     pub(crate) const FEW_OF_A_FACE: usize = 16;
@@ -138,11 +138,11 @@ pub(crate) mod products {
 
 /// Models along columns.
 pub(crate) mod descent {
-    /// Sweeps over the coordinates that move; between them all are looked at.
+    /// Sweeps over the coordinates that move; between them all are scanned.
     pub(crate) const SWEEPS: usize = 10;
-    /// Looks at all coordinates.
-    pub(crate) const LOOKS: usize = 20;
-    /// Faces in a row, each smaller than the last, before coordinates are looked at again.
+    /// Scans of all coordinates.
+    pub(crate) const SCANS: usize = 20;
+    /// Faces in a row, each smaller than the last, before coordinates are scanned again.
     pub(crate) const FACES: usize = 2;
     /// Conjugate steps on one face: with as many features as rows the last digits would take hundreds.
     pub(crate) const CONJUGATE: usize = 30;

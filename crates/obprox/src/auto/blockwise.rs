@@ -26,21 +26,21 @@ pub(super) struct InSet {
 }
 
 impl InSet {
-    /// The blocks of places of which each is a coordinate of the problem, or an intercept.
+    /// The blocks of indices of which each is a coordinate of the problem, or an intercept.
     pub fn new(penalty: &Blockwise, lambda: f64, coordinates: &[Option<usize>]) -> Self {
         let on = penalty.with(lambda, 0.0);
-        let places = || coordinates.iter().enumerate();
-        let block = |(place, coordinate): (usize, &Option<usize>)| coordinate.map(|at| (on.blocks.of(at), at, place));
-        let mut known: Vec<(usize, usize, usize)> = places().filter_map(block).collect();
+        let indices = || coordinates.iter().enumerate();
+        let block = |(index, coordinate): (usize, &Option<usize>)| coordinate.map(|at| (on.blocks.of(at), at, index));
+        let mut known: Vec<(usize, usize, usize)> = indices().filter_map(block).collect();
         known.sort_unstable();
         let mut blocks: Vec<(usize, Vec<usize>)> = Vec::new();
-        for (number, _, place) in known {
+        for (number, _, index) in known {
             match blocks.last_mut() {
-                Some((last, places)) if *last == number => places.push(place),
-                _ => blocks.push((number, vec![place])),
+                Some((last, indices)) if *last == number => indices.push(index),
+                _ => blocks.push((number, vec![index])),
             }
         }
-        let free = places().filter(|(_, coordinate)| coordinate.is_none()).map(|(place, _)| place).collect();
+        let free = indices().filter(|(_, coordinate)| coordinate.is_none()).map(|(index, _)| index).collect();
         Self { penalty: penalty.clone(), lambda, blocks, free }
     }
 
@@ -51,13 +51,13 @@ impl InSet {
 
     /// Σ p_B(x_B).
     pub fn value(&self, x: &[f64]) -> f64 {
-        self.blocks.iter().map(|(number, places)| self.on().value(*number, &gather(places, x))).sum()
+        self.blocks.iter().map(|(number, indices)| self.on().value(*number, &gather(indices, x))).sum()
     }
 
     /// Σ p_B(z_B) − p_B(x_B).
     pub fn change(&self, x: &[f64], z: &[f64]) -> f64 {
-        let of = |(number, places): &(usize, Vec<usize>)| {
-            let (x, z) = (gather(places, x), gather(places, z));
+        let of = |(number, indices): &(usize, Vec<usize>)| {
+            let (x, z) = (gather(indices, x), gather(indices, z));
             if x == z { 0.0 } else { self.on().change(*number, &x, &z) }
         };
         self.blocks.iter().map(of).sum()
@@ -65,28 +65,28 @@ impl InSet {
 
     /// The largest violation of a block, or slope of an intercept.
     pub fn violation(&self, x: &[f64], u: &[f64]) -> f64 {
-        let of = |(number, places): &(usize, Vec<usize>)| {
-            self.on().violation(*number, &gather(places, x), &gather(places, u))
+        let of = |(number, indices): &(usize, Vec<usize>)| {
+            self.on().violation(*number, &gather(indices, x), &gather(indices, u))
         };
         self.blocks.iter().map(of).chain(self.free.iter().map(|&at| u[at].abs())).fold(0.0, f64::max)
     }
 
-    /// The same blocks, their places moved.
+    /// The same blocks, their indices moved.
     fn moved(&self, to: &[usize]) -> Self {
-        let moved = |(number, places): &(usize, Vec<usize>)| (*number, places.iter().map(|&at| to[at]).collect());
+        let moved = |(number, indices): &(usize, Vec<usize>)| (*number, indices.iter().map(|&at| to[at]).collect());
         let blocks = self.blocks.iter().map(moved).collect();
         Self { blocks, free: self.free.iter().map(|&at| to[at]).collect(), ..self.clone() }
     }
 }
 
-fn gather(places: &[usize], all: &[f64]) -> Vec<f64> {
-    places.iter().map(|&at| all[at]).collect()
+fn gather(indices: &[usize], all: &[f64]) -> Vec<f64> {
+    indices.iter().map(|&at| all[at]).collect()
 }
 
 /// A block of the model: its number, where it is, and a bound on its own curvature. What no penalty holds has no number.
 struct Part {
     number: Option<usize>,
-    places: Vec<usize>,
+    indices: Vec<usize>,
     curvature: f64,
 }
 
@@ -108,27 +108,27 @@ pub(super) fn minimum(
     tolerance: f64,
 ) -> Vec<f64> {
     let mut to = vec![usize::MAX; at.x.len()];
-    order.iter().enumerate().for_each(|(position, &place)| to[place] = position);
+    order.iter().enumerate().for_each(|(position, &index)| to[index] = position);
     let blocks = blocks.moved(&to);
-    let free = blocks.free.iter().map(|&place| (None, vec![place]));
-    let held = blocks.blocks.iter().map(|(number, places)| (Some(*number), places.clone()));
-    let part = |(number, places): (Option<usize>, Vec<usize>)| {
-        let curvature = curvature(quadratic, &places);
-        Part { number, places, curvature }
+    let free = blocks.free.iter().map(|&index| (None, vec![index]));
+    let held = blocks.blocks.iter().map(|(number, indices)| (Some(*number), indices.clone()));
+    let part = |(number, indices): (Option<usize>, Vec<usize>)| {
+        let curvature = curvature(quadratic, &indices);
+        Part { number, indices, curvature }
     };
     let parts = held.chain(free).map(part).filter(|part| part.curvature > 0.0).collect();
     let mut model = Model { quadratic, penalty: blocks.on(), parts, z: gather(order, &at.x), u: gather(order, &at.u) };
     model.solve(tolerance);
     let mut z = at.x.clone();
-    order.iter().zip(model.z).for_each(|(&place, value)| z[place] = value);
+    order.iter().zip(model.z).for_each(|(&index, value)| z[index] = value);
     z
 }
 
-/// No direction within a block bends more: the least of the trace and the largest sum of a line.
-fn curvature(quadratic: &Quadratic, places: &[usize]) -> f64 {
-    let trace: f64 = places.iter().map(|&at| quadratic.row(at)[at]).sum();
-    let line = |&at: &usize| places.iter().map(|&other| quadratic.row(at)[other].abs()).sum::<f64>();
-    places.iter().map(line).fold(0.0, f64::max).min(trace)
+/// No direction within a block is curved more: the least of the trace and the largest sum of a line.
+fn curvature(quadratic: &Quadratic, indices: &[usize]) -> f64 {
+    let trace: f64 = indices.iter().map(|&at| quadratic.row(at)[at]).sum();
+    let line = |&at: &usize| indices.iter().map(|&other| quadratic.row(at)[other].abs()).sum::<f64>();
+    indices.iter().map(line).fold(0.0, f64::max).min(trace)
 }
 
 impl Model<'_> {
@@ -160,9 +160,9 @@ impl Model<'_> {
 
     /// How much a part violates its condition, over the root of its curvature.
     fn violation(&self, part: &Part) -> f64 {
-        let u = gather(&part.places, &self.u);
+        let u = gather(&part.indices, &self.u);
         let violation = match part.number {
-            Some(number) => self.penalty.violation(number, &gather(&part.places, &self.z), &u),
+            Some(number) => self.penalty.violation(number, &gather(&part.indices, &self.z), &u),
             None => u[0].abs(),
         };
         violation / part.curvature.sqrt()
@@ -177,7 +177,7 @@ impl Model<'_> {
             worst = worst.max(violation);
             if violation > 0.0 {
                 let to = self.descended(part);
-                self.move_to(&part.places, &to);
+                self.move_to(&part.indices, &to);
             }
         }
         self.parts = parts;
@@ -186,9 +186,9 @@ impl Model<'_> {
 
     /// Where some proximal steps on a block lead, the others held.
     fn descended(&self, part: &Part) -> Vec<f64> {
-        let Part { number, places, curvature } = part;
-        let (mut z, mut u) = (gather(places, &self.z), gather(places, &self.u));
-        let steps = if places.len() == 1 { 1 } else { INNER };
+        let Part { number, indices, curvature } = part;
+        let (mut z, mut u) = (gather(indices, &self.z), gather(indices, &self.u));
+        let steps = if indices.len() == 1 { 1 } else { INNER };
         for _ in 0..steps {
             let mut to: Vec<f64> = z.iter().zip(&u).map(|(z, u)| z - u / curvature).collect();
             if let Some(number) = number {
@@ -196,8 +196,8 @@ impl Model<'_> {
             }
             let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
             if steps > 1 {
-                for (u, &at) in u.iter_mut().zip(places) {
-                    *u += dot(&gather(places, self.quadratic.row(at)), &delta);
+                for (u, &at) in u.iter_mut().zip(indices) {
+                    *u += dot(&gather(indices, self.quadratic.row(at)), &delta);
                 }
             }
             z = to;
@@ -208,8 +208,8 @@ impl Model<'_> {
         z
     }
 
-    fn move_to(&mut self, places: &[usize], to: &[f64]) {
-        for (&at, &to) in places.iter().zip(to) {
+    fn move_to(&mut self, indices: &[usize], to: &[f64]) {
+        for (&at, &to) in indices.iter().zip(to) {
             let delta = to - self.z[at];
             if delta != 0.0 {
                 self.u.iter_mut().zip(self.quadratic.row(at)).for_each(|(u, h)| *u += delta * h);
@@ -220,19 +220,19 @@ impl Model<'_> {
 
     /// A Newton step of the model on the face of z; false where there is none to take.
     fn step_on_face(&mut self, enough: f64) -> bool {
-        let Some((places, step)) = self.newton_step(enough) else { return false };
+        let Some((indices, step)) = self.newton_step(enough) else { return false };
         let mut size = 1.0;
         for _ in 0..HALVINGS {
             let mut to = self.z.clone();
-            places.iter().zip(&step).for_each(|(&at, delta)| to[at] += size * delta);
+            indices.iter().zip(&step).for_each(|(&at, delta)| to[at] += size * delta);
             let mut change = 0.0;
-            for Part { number, places, .. } in &self.parts {
+            for Part { number, indices, .. } in &self.parts {
                 let Some(number) = number else { continue };
-                let (from, mut trial) = (gather(places, &self.z), gather(places, &to));
+                let (from, mut trial) = (gather(indices, &self.z), gather(indices, &to));
                 if from != trial {
                     self.penalty.on_face(*number, &from, &mut trial);
                     change += self.penalty.change(*number, &from, &trial);
-                    places.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
+                    indices.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
                 }
             }
             let delta: Vec<f64> = to.iter().zip(&self.z).map(|(to, z)| to - z).collect();
@@ -250,8 +250,8 @@ impl Model<'_> {
 
     /// The step to where the model's second-order expansion on the face is lowest; nothing where it is near enough.
     fn newton_step(&self, enough: f64) -> Option<(Vec<usize>, Vec<f64>)> {
-        let (mut places, mut slopes, mut added) = (Vec::new(), Vec::new(), Vec::new());
-        for Part { number, places: of_part, .. } in &self.parts {
+        let (mut indices, mut slopes, mut added) = (Vec::new(), Vec::new(), Vec::new());
+        for Part { number, indices: of_part, .. } in &self.parts {
             let count = of_part.len();
             let (mut free, mut gradient) = (vec![true; count], vec![0.0; count]);
             let mut hessian = vec![0.0; count * count];
@@ -260,10 +260,10 @@ impl Model<'_> {
             if !is_smooth {
                 continue;
             }
-            let first = places.len();
+            let first = indices.len();
             let chosen: Vec<usize> = (0..count).filter(|&at| free[at]).collect();
             for (row, &a) in chosen.iter().enumerate() {
-                places.push(of_part[a]);
+                indices.push(of_part[a]);
                 slopes.push(-(self.u[of_part[a]] + gradient[a]));
                 let line = chosen[..=row].iter().enumerate();
                 added.extend(line.map(|(column, &b)| (first + row, first + column, hessian[a * count + b])));
@@ -271,14 +271,14 @@ impl Model<'_> {
         }
         let curvature = |at: usize| self.quadratic.row(at)[at];
         let is_near = |(&at, slope): (&usize, &f64)| slope.abs() <= enough * curvature(at).sqrt();
-        if places.iter().zip(&slopes).all(is_near) {
+        if indices.iter().zip(&slopes).all(is_near) {
             return None;
         }
-        let size = places.len();
+        let size = indices.len();
         let mut matrix = Huge::zeros(size * size);
-        for (row, &at) in places.iter().enumerate() {
+        for (row, &at) in indices.iter().enumerate() {
             let line = self.quadratic.row(at);
-            for (column, &other) in places[..=row].iter().enumerate() {
+            for (column, &other) in indices[..=row].iter().enumerate() {
                 matrix[row * size + column] = line[other];
             }
             // Enough to factor what is singular to rounding: duplicated columns, more columns than rows.
@@ -287,7 +287,7 @@ impl Model<'_> {
         }
         added.into_iter().for_each(|(row, column, h)| matrix[row * size + column] += h);
         Cholesky::new(size, matrix)?.solve(&mut slopes);
-        slopes.iter().all(|delta| delta.is_finite()).then_some((places, slopes))
+        slopes.iter().all(|delta| delta.is_finite()).then_some((indices, slopes))
     }
 }
 
@@ -317,10 +317,10 @@ pub(super) fn accelerated(
             let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
             let u_to: Vec<f64> = times(&delta)?.iter().zip(&u).map(|(change, u)| u + change).collect();
             let (mut curved, mut square) = (0.0, 0.0);
-            for place in 0..to.len() {
-                let step = to[place] - y[place];
-                curved += step * (u_to[place] - u_y[place]);
-                square += metric[place] * step * step;
+            for index in 0..to.len() {
+                let step = to[index] - y[index];
+                curved += step * (u_to[index] - u_y[index]);
+                square += metric[index] * step * step;
             }
             if curved <= bound * square * (1.0 + 1e-9) || !curved.is_finite() {
                 break (to, u_to);
@@ -342,9 +342,9 @@ pub(super) fn accelerated(
 /// The diagonal, the same for all coordinates of a block: its largest.
 fn metric(blocks: &InSet, diagonal: &[f64]) -> Vec<f64> {
     let mut metric = diagonal.to_vec();
-    for (_, places) in &blocks.blocks {
-        let most = places.iter().map(|&at| diagonal[at]).fold(0.0, f64::max);
-        places.iter().for_each(|&at| metric[at] = most);
+    for (_, indices) in &blocks.blocks {
+        let most = indices.iter().map(|&at| diagonal[at]).fold(0.0, f64::max);
+        indices.iter().for_each(|&at| metric[at] = most);
     }
     metric
 }
@@ -352,10 +352,10 @@ fn metric(blocks: &InSet, diagonal: &[f64]) -> Vec<f64> {
 fn proximal_step(blocks: &InSet, metric: &[f64], bound: f64, y: &[f64], u: &[f64]) -> Vec<f64> {
     let step = |at: usize| if metric[at] > 0.0 { 1.0 / (bound * metric[at]) } else { 0.0 };
     let mut to: Vec<f64> = (0..y.len()).map(|at| y[at] - step(at) * u[at]).collect();
-    for (number, places) in &blocks.blocks {
-        let mut trial = gather(places, &to);
-        blocks.on().prox(*number, step(places[0]), &mut trial);
-        places.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
+    for (number, indices) in &blocks.blocks {
+        let mut trial = gather(indices, &to);
+        blocks.on().prox(*number, step(indices[0]), &mut trial);
+        indices.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
     }
     to
 }

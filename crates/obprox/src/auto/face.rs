@@ -3,7 +3,7 @@
 /// Coordinates of one face, their signs fixed: each is not zero, or has no kink.
 pub(crate) struct Face {
     /// Where they are among all coordinates, which rise.
-    pub places: Vec<usize>,
+    pub indices: Vec<usize>,
     pub l1: Vec<f64>,
     pub z: Vec<f64>,
     /// The slopes of the model's smooth part.
@@ -13,9 +13,9 @@ pub(crate) struct Face {
 impl Face {
     /// The face of a point, its slopes still zero.
     pub fn of(z: &[f64], l1: impl Fn(usize) -> f64) -> Self {
-        let places: Vec<usize> = (0..z.len()).filter(|&at| z[at] != 0.0 || l1(at) == 0.0).collect();
-        let (l1, z): (Vec<f64>, Vec<f64>) = places.iter().map(|&at| (l1(at), z[at])).unzip();
-        Self { u: vec![0.0; z.len()], places, l1, z }
+        let indices: Vec<usize> = (0..z.len()).filter(|&at| z[at] != 0.0 || l1(at) == 0.0).collect();
+        let (l1, z): (Vec<f64>, Vec<f64>) = indices.iter().map(|&at| (l1(at), z[at])).unzip();
+        Self { u: vec![0.0; z.len()], indices, l1, z }
     }
 
     /// The slopes of the whole model, which is smooth on the face, downwards.

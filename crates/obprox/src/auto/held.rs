@@ -13,9 +13,9 @@ use crate::tuning::held::NO_DAMPING;
 /// The Hessian of a step, and what it was made for.
 pub(super) struct Held {
     pub quadratic: Quadratic,
-    /// The places of the working set in the order of the Hessian.
+    /// The indices of the working set in the order of the Hessian.
     pub order: Vec<usize>,
-    /// Whether each place of the working set is among them.
+    /// Whether each index of the working set is among them.
     pub holds: Vec<bool>,
     pub outputs: Range<usize>,
     pub damping: f64,
@@ -24,8 +24,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub fn new(hessian: Huge<f64>, order: Vec<usize>, places: usize, outputs: Range<usize>, damping: f64) -> Self {
-        let mut holds = vec![false; places];
+    pub fn new(hessian: Huge<f64>, order: Vec<usize>, indices: usize, outputs: Range<usize>, damping: f64) -> Self {
+        let mut holds = vec![false; indices];
         order.iter().for_each(|&at| holds[at] = true);
         Self { quadratic: Quadratic::new(order.len(), hessian), order, holds, outputs, damping, near: None }
     }
@@ -35,12 +35,12 @@ impl Held {
         self.damping == damping || self.damping.max(damping) <= NO_DAMPING
     }
 
-    /// What it has of the places of the working set.
+    /// What it has of the indices of the working set.
     fn of(&self, all: &[f64]) -> Vec<f64> {
         self.order.iter().map(|&at| all[at]).collect()
     }
 
-    /// The minimum of the model around a place.
+    /// The minimum of the model around an expansion.
     pub fn minimum(&mut self, at: &Expansion, tolerance: f64) -> Vec<f64> {
         let Expansion { terms, x, u, blocks } = at;
         if let Some(blocks) = blocks {
@@ -54,9 +54,9 @@ impl Held {
         z
     }
 
-    /// A place after the intercept, the coordinate behind the features, has gone to its optimum by this Hessian.
-    pub fn centred(&self, place: &Expansion, features: usize) -> Expansion {
-        let Expansion { terms, mut x, mut u, blocks } = place.clone();
+    /// An expansion after the intercept, the coordinate behind the features, has gone to its optimum by this Hessian.
+    pub fn centred(&self, expansion: &Expansion, features: usize) -> Expansion {
+        let Expansion { terms, mut x, mut u, blocks } = expansion.clone();
         if let Some(at) = self.order.iter().position(|&at| at == features) {
             let line = self.quadratic.row(at);
             let delta = -u[features] / line[at];
@@ -68,19 +68,19 @@ impl Held {
 
     /// Goes with its features to a set that has more of them.
     pub fn move_to(&mut self, from: &[u32], to: &[u32]) {
-        let place = |&at: &usize| match from.get(at) {
+        let index = |&at: &usize| match from.get(at) {
             Some(feature) => to.binary_search(feature).expect("a set that has all of them"),
             None => to.len() + at - from.len(),
         };
-        self.order = self.order.iter().map(place).collect();
+        self.order = self.order.iter().map(index).collect();
         self.holds = vec![false; self.holds.len() + to.len() - from.len()];
         self.order.iter().for_each(|&at| self.holds[at] = true);
     }
 
-    /// Takes in some more places, whose lines over all places of the set are given.
-    pub fn extend(&mut self, places: &[usize], lines: &[Vec<f64>]) {
-        self.order.extend(places);
-        places.iter().for_each(|&at| self.holds[at] = true);
+    /// Takes in some more indices, whose lines over all indices of the set are given.
+    pub fn extend(&mut self, indices: &[usize], lines: &[Vec<f64>]) {
+        self.order.extend(indices);
+        indices.iter().for_each(|&at| self.holds[at] = true);
         let lines = lines.iter().map(|line| self.order.iter().map(|&at| line[at]).collect()).collect::<Vec<Vec<f64>>>();
         self.quadratic.extend(&lines);
     }
@@ -106,10 +106,10 @@ pub(super) fn load(width: usize, outputs: usize, input: &mut dyn Read) -> io::Re
     let hessian: Huge<f64> = read_array(input, size * size)?.into();
     let factored: Vec<u32> = read_array(input, size)?;
     let is_face = factored.is_sorted_by(|a, b| a < b) && factored.last().is_none_or(|&at| (at as usize) < order.len());
-    let mut places = order.clone();
-    places.sort_unstable();
-    let are_places = places.is_sorted_by(|a, b| a < b) && places.last().is_none_or(|&at| (at as usize) < size);
-    if hessian.len() != order.len() * order.len() || !are_places || !is_face {
+    let mut indices = order.clone();
+    indices.sort_unstable();
+    let are_indices = indices.is_sorted_by(|a, b| a < b) && indices.last().is_none_or(|&at| (at as usize) < size);
+    if hessian.len() != order.len() * order.len() || !are_indices || !is_face {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a Hessian of another working set"));
     }
     let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();

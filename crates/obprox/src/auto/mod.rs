@@ -91,7 +91,7 @@ impl Carry {
 
 /// The state between two rounds.
 pub(crate) struct Auto<'a> {
-    whole: &'a Problem,
+    given: &'a Problem,
     reduced: Reduced,
     plan: Plan,
     rows: Box<dyn Shards>,
@@ -99,32 +99,53 @@ pub(crate) struct Auto<'a> {
     /// ∂f/∂x there; nothing as long as no one looked. Then ∂f/∂b, of the first output.
     gradient: Huge<f64>,
     intercept_slope: f64,
+    certificate: Option<Certificate>,
     /// The largest entry of each column, where a proof can do with it.
     largest: Vec<f64>,
-    /// On a path, where the last fits ended, the latest first.
-    ends: [Option<End>; 2],
-    certificate: Option<Certificate>,
-    /// F and the KKT distance of the point.
-    before: (f64, f64),
     /// The working set: its features, which rise.
     set: Vec<u32>,
     /// The Hessian of the last step.
     held: Option<Held>,
-    /// λ is multiplied by this; 1 once it has fallen to its value.
+    fall: Fall,
+    trust: Trust,
+    path: OnPath,
+    history: History,
+    /// The relative gap that will do, where one can be foreseen.
+    goal: Option<f64>,
+}
+
+/// How far λ has fallen to its value.
+struct Fall {
+    /// λ is multiplied by this; 1 once it is there.
     stretch: f64,
     /// What the last round was about, and the λ it worked at.
     stage: Stage,
     at_lambda: f64,
+}
+
+/// How far the models of Newton steps are trusted.
+struct Trust {
+    /// Their damping, relative to the curvature.
+    damping: f64,
+    /// Whether the curvatures of rows were raised to secants, because of a step that was too long.
+    lifted: bool,
+}
+
+/// The fits before and after this one, where it is one of a path.
+struct OnPath {
+    /// Where the last fits ended, the latest first.
+    ends: [Option<End>; 2],
     /// The smallest λ that fits after this one may ask for, where there will be some.
     floor: Option<f64>,
-    /// The relative gap that will do, where one can be foreseen.
-    goal: Option<f64>,
-    /// The damping of the Newton steps, relative to the curvature.
-    damping: f64,
-    /// Whether rows bend more than their losses do, because of a step that was too long.
-    lifted: bool,
+}
+
+/// What rounds have brought.
+struct History {
     rounds: u64,
     steps: u64,
+    /// F and the KKT distance of the point.
+    objective: f64,
+    kkt: f64,
     /// The least KKT distance after any round at the λ asked for, and rounds in a row that brought nothing.
     least_kkt: f64,
     idle: u32,
@@ -158,31 +179,25 @@ impl<'a> Auto<'a> {
         let (point, gradient, intercept_slope) = (ended.point.clone(), ended.gradient.clone(), ended.intercept);
         let ends = [Some(ended).filter(|end| !end.gradient.is_empty()), before];
         let plan = Plan::of(&reduced.problem, problem, start, floor, ends[0].is_some());
+        let stretch = if plan.falls { f64::INFINITY } else { 1.0 };
+        let (objective, kkt, least_kkt) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         Ok(Self {
-            whole: problem,
-            stretch: if plan.falls { f64::INFINITY } else { 1.0 },
-            plan,
-            stage: Stage::Polish,
-            at_lambda: problem.lambda(),
-            floor,
+            given: problem,
             reduced,
+            plan,
             rows,
             point,
             gradient,
             intercept_slope,
+            certificate: None,
             largest: Vec::new(),
-            ends,
             set,
             held,
-            certificate: None,
-            before: (f64::INFINITY, f64::INFINITY),
+            fall: Fall { stretch, stage: Stage::Polish, at_lambda: problem.lambda() },
+            trust: Trust { damping: 1e-10, lifted: false },
+            path: OnPath { ends, floor },
+            history: History { rounds: 0, steps: 0, objective, kkt, least_kkt, idle: 0 },
             goal: None,
-            damping: 1e-10,
-            lifted: false,
-            rounds: 0,
-            steps: 0,
-            least_kkt: f64::INFINITY,
-            idle: 0,
         })
     }
 
@@ -202,7 +217,7 @@ impl<'a> Auto<'a> {
     /// The penalty of a feature in this round.
     fn term(&self, feature: usize) -> ElasticNet {
         let term = self.problem().regularization().term(feature);
-        ElasticNet { l1: term.l1 * self.stretch, ..term }
+        ElasticNet { l1: term.l1 * self.fall.stretch, ..term }
     }
 
     /// Computes what is not known of the point, and its certificate.
@@ -265,7 +280,7 @@ impl<'a> Auto<'a> {
         self.gradient = Huge::default();
         let gradient = match problem.slopes_at_zero() {
             // A run that starts at x = 0 need not look there again.
-            Some(slopes) if self.rounds == 0 && weights.is_empty() => {
+            Some(slopes) if self.history.rounds == 0 && weights.is_empty() => {
                 Gradient { weights: slopes.iter().copied().collect(), ..self.rows.intercept_gradient()? }
             }
             _ => self.rows.gradient()?,
@@ -277,7 +292,7 @@ impl<'a> Auto<'a> {
     }
 
     fn keep(&mut self, certificate: Certificate) {
-        self.before = (certificate.objective, certificate.kkt);
+        (self.history.objective, self.history.kkt) = (certificate.objective, certificate.kkt);
         self.certificate = Some(certificate);
     }
 
@@ -317,7 +332,7 @@ impl<'a> Auto<'a> {
             return Ok(Some(Ended::Interrupted));
         }
         if began {
-            self.rounds += 1;
+            self.history.rounds += 1;
             return Ok(Some(Ended::Epoch));
         }
         Ok(None)
@@ -336,7 +351,7 @@ impl<'a> Auto<'a> {
 
     /// Newton steps on the working set; false where someone said stop before they were all taken.
     fn polish(&mut self, enough: f64, steps: usize, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
-        let (epoch, stage) = (self.rounds, Some(self.stage));
+        let (epoch, stage) = (self.history.rounds, Some(self.fall.stage));
         let mut stops = |step: usize| {
             let (step, steps) = (step as u64, steps as u64);
             tell(Progress { epoch, step, steps, phase: Phase::Newton, stage }) == Control::Stop
@@ -364,7 +379,7 @@ impl<'a> Auto<'a> {
 
 impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended> {
-        if self.gradient.is_empty() && self.rounds > 0 {
+        if self.gradient.is_empty() && self.history.rounds > 0 {
             // A run that is resumed: this is what the round before it saw last.
             self.rows.place(&self.point)?;
             self.gradient = self.rows.gradient()?.weights;
@@ -372,22 +387,22 @@ impl Solver for Auto<'_> {
             if let Some(ended) = self.begin(tell)? {
                 return Ok(ended);
             }
-        } else if self.before.1 == f64::INFINITY {
+        } else if self.history.kkt == f64::INFINITY {
             // Margins and gradient are at hand, from the λ before.
-            self.before = (f64::INFINITY, self.violation());
+            self.history.kkt = self.violation();
         }
-        self.rounds += 1;
-        let before = self.before;
-        let was_stretched = self.stretch > 1.0;
+        self.history.rounds += 1;
+        let before = (self.history.objective, self.history.kkt);
+        let was_stretched = self.fall.stretch > 1.0;
         if was_stretched {
-            self.stretch = (self.stretch.min(self.steepness()) / FALL).max(1.0);
+            self.fall.stretch = (self.fall.stretch.min(self.steepness()) / FALL).max(1.0);
         }
-        self.stage = if self.stretch > 1.0 { Stage::Identify } else { Stage::Polish };
-        self.at_lambda = self.stretch * self.problem().lambda();
+        self.fall.stage = if self.fall.stretch > 1.0 { Stage::Identify } else { Stage::Polish };
+        self.fall.at_lambda = self.fall.stretch * self.problem().lambda();
         self.renew_set()?;
         // While λ falls a rough answer will do; at its value each round wins a digit or more.
-        let enough = if self.stretch > 1.0 { 0.1 * self.at_lambda } else { 0.1 * before.1 };
-        let done = self.polish(enough, if self.stretch > 1.0 { 3 } else { STEPS }, tell)?;
+        let enough = if self.fall.stretch > 1.0 { 0.1 * self.fall.at_lambda } else { 0.1 * before.1 };
+        let done = self.polish(enough, if self.fall.stretch > 1.0 { 3 } else { STEPS }, tell)?;
         self.measure()?;
         if !done {
             return Ok(Ended::Interrupted);
@@ -396,19 +411,20 @@ impl Solver for Auto<'_> {
             return Ok(Ended::NotFinite);
         };
         let least = PROGRESS * after.gap.unwrap_or(0.0).min(after.objective.abs());
-        let better = self.before.0 < before.0 - least || self.before.1 < 0.9 * self.least_kkt;
-        self.least_kkt = if was_stretched { f64::INFINITY } else { self.least_kkt.min(self.before.1) };
-        self.idle = if better || was_stretched { 0 } else { self.idle + 1 };
-        Ok(if self.idle >= 4 { Ended::Stalled } else { Ended::Epoch })
+        let better = self.history.objective < before.0 - least || self.history.kkt < 0.9 * self.history.least_kkt;
+        self.history.least_kkt =
+            if was_stretched { f64::INFINITY } else { self.history.least_kkt.min(self.history.kkt) };
+        self.history.idle = if better || was_stretched { 0 } else { self.history.idle + 1 };
+        Ok(if self.history.idle >= 4 { Ended::Stalled } else { Ended::Epoch })
     }
 
     fn point(&self) -> Point {
-        self.support().expand(self.whole)
+        self.support().expand(self.given)
     }
 
     fn support(&self) -> Support {
-        let placed = |(at, weight): (u32, f64)| (self.reduced.place(at as usize) as u32, weight);
-        let weights = self.point.nonzeros().into_iter().map(placed).collect();
+        let as_given = |(at, weight): (u32, f64)| (self.reduced.index(at as usize) as u32, weight);
+        let weights = self.point.nonzeros().into_iter().map(as_given).collect();
         Support { weights, intercept: self.point.intercept.clone() }
     }
 
@@ -422,26 +438,32 @@ impl Solver for Auto<'_> {
 
     fn standing(&self) -> Standing {
         let round = Round {
-            stage: self.stage,
-            at_lambda: self.at_lambda,
+            stage: self.fall.stage,
+            at_lambda: self.fall.at_lambda,
             columns: self.problem().n_features(),
             working_set: self.set.len(),
         };
-        Standing { iterations: self.steps, phase: Phase::Newton, step_size: 1.0, round: Some(round) }
+        Standing { iterations: self.history.steps, phase: Phase::Newton, step_size: 1.0, round: Some(round) }
     }
 
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
 
     fn leave(self: Box<Self>) -> Option<Carry> {
-        let Self { floor, reduced, rows, point, gradient, intercept_slope, ends, set, held, .. } = *self;
+        let Self { reduced, rows, point, gradient, intercept_slope, path, set, held, .. } = *self;
         let ended = End { lambda: reduced.problem.lambda(), point, gradient, intercept: intercept_slope };
-        let [before, _] = ends;
-        floor.map(|floor| Carry { floor, left: Some(Left { reduced, ended, before, rows, set, held }) })
+        let [before, _] = path.ends;
+        path.floor.map(|floor| Carry { floor, left: Some(Left { reduced, ended, before, rows, set, held }) })
     }
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_array(out, &[self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt])?;
-        write_array(out, &[self.rounds, self.steps, u64::from(self.idle), u64::from(self.lifted)])?;
+        write_array(
+            out,
+            &[self.fall.stretch, self.trust.damping, self.history.objective, self.history.kkt, self.history.least_kkt],
+        )?;
+        write_array(
+            out,
+            &[self.history.rounds, self.history.steps, u64::from(self.history.idle), u64::from(self.trust.lifted)],
+        )?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
         // What rows see at a point they see again, to the same bits; a gradient of margins that were shifted is another one.
@@ -460,10 +482,11 @@ impl Solver for Auto<'_> {
         if counts.iter().any(|&count| count > u64::from(u32::MAX / 2)) {
             return Err(corrupt("counts that are none"));
         }
-        [self.stretch, self.damping, self.before.0, self.before.1, self.least_kkt] = reals;
-        [self.rounds, self.steps] = [counts[0], counts[1]];
-        self.idle = counts[2] as u32;
-        self.lifted = counts[3] != 0;
+        [self.fall.stretch, self.trust.damping, self.history.objective, self.history.kkt, self.history.least_kkt] =
+            reals;
+        [self.history.rounds, self.history.steps] = [counts[0], counts[1]];
+        self.history.idle = counts[2] as u32;
+        self.trust.lifted = counts[3] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.gradient = read_array(input, self.point.weights.len())?.into();

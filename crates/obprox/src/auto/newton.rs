@@ -69,18 +69,18 @@ impl Auto<'_> {
             let at = self.expansion(&outputs, step == 0)?;
             let violation = at.violation();
             let in_sight = if step > 0 { self.in_sight(&at, progress.objective) } else { None };
-            if violation > self.serves() * progress.violation || self.lifted {
+            if violation > self.serves() * progress.violation || self.trust.lifted {
                 self.held = None;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
             let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
             // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
-            let sees_all = self.plan.sees_all || self.floor.is_some();
+            let sees_all = self.plan.sees_all || self.path.floor.is_some();
             if in_sight.unwrap_or(near) || near && !sees_all {
                 break;
             }
             progress.violation = violation;
-            let begins = step == 0 && self.rounds == 1 && self.problem().outputs() == 1;
+            let begins = step == 0 && self.history.rounds == 1 && self.problem().outputs() == 1;
             let z = self.minimum(&outputs, &at, (enough / violation).min(1.0), begins)?;
             if !self.step(&outputs, &at, &z, &mut progress)? {
                 break;
@@ -94,7 +94,7 @@ impl Auto<'_> {
 
     /// Whether the gap that was asked for is in sight; nothing where that cannot be foreseen.
     fn in_sight(&self, at: &Expansion, objective: f64) -> Option<bool> {
-        let goal = self.goal.filter(|_| self.stretch == 1.0)?;
+        let goal = self.goal.filter(|_| self.fall.stretch == 1.0)?;
         let problem = self.problem();
         let scale = f64::max(objective.abs(), problem.least_scale());
         let is_small = |at: &Expansion| at.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale;
@@ -137,7 +137,7 @@ impl Auto<'_> {
             of_set.chain(intercept)
         };
         let coordinates: Vec<Option<usize>> = outputs.clone().flat_map(of_output).collect();
-        Some(InSet::new(penalty, self.stretch * regularization.l1, &coordinates))
+        Some(InSet::new(penalty, self.fall.stretch * regularization.l1, &coordinates))
     }
 
     /// Goes from x towards z as far as F falls; false where that was the last step of this round.
@@ -155,8 +155,8 @@ impl Auto<'_> {
         self.rows.propose(outputs.clone(), x, z)?;
         let taken = search(objective, expected, (x, z), |size, x| Ok(self.rows.loss(size)? + at.penalty(x)))?;
         let size = taken.as_ref().map_or(0.0, |step| step.size);
-        self.steps += 1;
-        let was_lifted = self.lifted;
+        self.history.steps += 1;
+        let was_lifted = self.trust.lifted;
         // A loss that grows ever faster is met by damping.
         if self.problem().outputs() == 1 && self.problem().loss().smoothness().is_some() {
             self.remember_secants(size)?;
@@ -166,11 +166,11 @@ impl Auto<'_> {
         }
         let Some(step) = taken else {
             // The next model knows what this one ran into.
-            if self.lifted && progress.hidden == 0 {
+            if self.trust.lifted && progress.hidden == 0 {
                 return Ok(true);
             }
             // At the end of what rounding allows, or where the model is no good: damp, and leave it to the next round.
-            self.damping = (self.damping * 100.0).min(1.0);
+            self.trust.damping = (self.trust.damping * 100.0).min(1.0);
             return Ok(false);
         };
         progress.moved = true;
@@ -196,25 +196,25 @@ impl Auto<'_> {
             // It costs little beside a step, and what it is off by would hide how near the others are.
             intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
         }
-        // Short steps mean that the model bends too little: damp it until whole steps do. Not for ever: where the
+        // Short steps mean that the model curves too little: damp it until full steps do. Not for ever: where the
         // curvature jumps, as with the squared hinge, the same damping would hold up every later step.
-        self.damping = match step.size {
-            1.0 => (self.damping / 10.0).max(1e-10),
-            size if size < 0.2 && self.rounds <= 5 => (self.damping * 10.0).clamp(0.03, 1.0),
-            _ => (self.damping * 4.0).min(1.0),
+        self.trust.damping = match step.size {
+            1.0 => (self.trust.damping / 10.0).max(1e-10),
+            size if size < 0.2 && self.history.rounds <= 5 => (self.trust.damping * 10.0).clamp(0.03, 1.0),
+            _ => (self.trust.damping * 4.0).min(1.0),
         };
         Ok(())
     }
 
-    /// After a short step the rows bend at least as they would have over the rest of it; after a whole one, as they do.
+    /// After a short step the curvature of a row is at least its secant over what was not taken; after a full one, its own.
     fn remember_secants(&mut self, size: f64) -> Result<()> {
-        if size == 1.0 && self.lifted {
+        if size == 1.0 && self.trust.lifted {
             self.rows.secants(None)?;
-            self.lifted = false;
+            self.trust.lifted = false;
         }
         if size < SHORT {
             self.rows.secants(Some(size))?;
-            self.lifted = true;
+            self.trust.lifted = true;
         }
         Ok(())
     }
@@ -245,14 +245,15 @@ impl Auto<'_> {
         };
         let is_large = is_alone && x.len() > self.plan.largest_hessian;
         if (is_large || is_hollow) && self.plan.by_products {
-            return products::minimum(&mut *self.rows, outputs, at, self.damping, ROUGHLY * share);
+            return products::minimum(&mut *self.rows, outputs, at, self.trust.damping, ROUGHLY * share);
         }
         if is_large || is_hollow {
-            let model = Model { terms, x, u, damping: self.damping };
+            let model = Model { terms, x, u, damping: self.trust.damping };
             let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
             return self.rows.descend(outputs.start, model, tolerance);
         }
-        let mut held = self.held.take().filter(|held| held.outputs == *outputs && held.is_damped_by(self.damping));
+        let mut held =
+            self.held.take().filter(|held| held.outputs == *outputs && held.is_damped_by(self.trust.damping));
         if let Some(known) = &mut held {
             let wanted = |at: usize| x[at] != 0.0 || u[at].abs() > terms[at].l1;
             let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && wanted(at)).collect();
@@ -265,8 +266,9 @@ impl Auto<'_> {
             let all: Vec<usize> = (0..x.len()).filter(|&at| !is_alone || free(at)).collect();
             let order = if is_alone { self.rows.order(all) } else { all };
             let hessian = self.hessian(outputs, &order, terms)?;
-            let near = if begins { self.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
-            held = Some(Held { near, ..Held::new(hessian, order, x.len(), outputs.clone(), self.damping) });
+            let near =
+                if begins { self.path.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
+            held = Some(Held { near, ..Held::new(hessian, order, x.len(), outputs.clone(), self.trust.damping) });
         }
         self.held = held;
         let tolerance = match self.set.len() {
@@ -287,7 +289,7 @@ impl Auto<'_> {
         tolerance: f64,
     ) -> Result<Vec<f64>> {
         let squares = self.rows.numbers(&Job::Diagonal { outputs: outputs.clone() })?;
-        let added: Vec<f64> = squares.iter().zip(&at.terms).map(|(h, term)| self.damping * h + term.l2).collect();
+        let added: Vec<f64> = squares.iter().zip(&at.terms).map(|(h, term)| self.trust.damping * h + term.l2).collect();
         let diagonal: Vec<f64> = squares.iter().zip(&added).map(|(h, added)| h + added).collect();
         blockwise::accelerated(at, blocks, &diagonal, tolerance, |v| {
             let mut product = self.rows.numbers(&Job::Product { outputs: outputs.clone(), v })?;
@@ -301,7 +303,7 @@ impl Auto<'_> {
     /// Where the Hessian changes steadily along a path, t = ln λ, one made at t_H misses a change of the slopes on the way
     /// from t_a to t_b that is in proportion to (t_a + t_b)/2 − t_H. What it missed on the way to this start can be seen.
     fn foreseen(&self, at: &Expansion) -> Option<Expansion> {
-        let ([Some(from), Some(before)], Some(held)) = (&self.ends, &self.held) else { return None };
+        let ([Some(from), Some(before)], Some(held)) = (&self.path.ends, &self.held) else { return None };
         if at.blocks.is_some() {
             return None;
         }
@@ -315,32 +317,32 @@ impl Auto<'_> {
             return None;
         }
         let (x, slopes) = before.in_set(&self.set, &at.terms, at.x.len());
-        let step: Vec<f64> = held.order.iter().map(|&place| at.x[place] - x[place]).collect();
+        let step: Vec<f64> = held.order.iter().map(|&index| at.x[index] - x[index]).collect();
         let mut u = at.u.clone();
         for (row, foretold) in held.quadratic.times(&step).into_iter().enumerate() {
-            let place = held.order[row];
+            let index = held.order[row];
             // Without the damping: f does not have it, and where optima are many it would push from one to another.
-            let curvature = held.quadratic.row(row)[row] - at.terms[place].l2;
+            let curvature = held.quadratic.row(row)[row] - at.terms[index].l2;
             let damped = held.damping / (1.0 + held.damping) * curvature * step[row];
-            u[place] += ratio * (at.u[place] - slopes[place] - (foretold - damped));
+            u[index] += ratio * (at.u[index] - slopes[index] - (foretold - damped));
         }
         Some(Expansion { u, ..at.clone() })
     }
 
-    /// Takes some more places into a Hessian; false where another one had better be made.
-    fn extend(&mut self, held: &mut Held, places: &[usize], terms: &[ElasticNet]) -> Result<bool> {
+    /// Takes some more indices into a Hessian; false where another one had better be made.
+    fn extend(&mut self, held: &mut Held, indices: &[usize], terms: &[ElasticNet]) -> Result<bool> {
         // With few features a Hessian costs little, and a new one serves better than an old one that has grown.
         let is_alone = held.outputs.len() == 1;
-        if places.len() > MOST_MISSING || self.plan.renews || !is_alone {
+        if indices.len() > MOST_MISSING || self.plan.renews || !is_alone {
             return Ok(false);
         }
-        let mut lines = self.rows.hessian_lines(held.outputs.start, places)?;
-        for (line, &at) in lines.iter_mut().zip(places) {
-            line[at] += terms[at].l2 + self.damping * line[at];
+        let mut lines = self.rows.hessian_lines(held.outputs.start, indices)?;
+        for (line, &at) in lines.iter_mut().zip(indices) {
+            line[at] += terms[at].l2 + self.trust.damping * line[at];
         }
-        let all_bend = lines.iter().zip(places).all(|(line, &at)| line[at] > 0.0);
+        let all_bend = lines.iter().zip(indices).all(|(line, &at)| line[at] > 0.0);
         if all_bend {
-            held.extend(places, &lines);
+            held.extend(indices, &lines);
         }
         Ok(all_bend)
     }
@@ -364,7 +366,7 @@ impl Auto<'_> {
         for at in 0..size {
             // Relative to the column itself: the units of the others do not matter.
             let diagonal = &mut hessian[at * size + at];
-            *diagonal += terms[at].l2 + self.damping * *diagonal;
+            *diagonal += terms[at].l2 + self.trust.damping * *diagonal;
             for other in 0..at {
                 hessian[other * size + at] = hessian[at * size + other];
             }
@@ -409,7 +411,7 @@ mod tests {
         auto.rows.select(&auto.set).unwrap();
         let order = auto.rows.order((0..=auto.set.len()).collect());
         let hessian = auto.hessian(&(0..1), &order, &terms(&auto)).unwrap();
-        let mut held = Held::new(hessian, order, auto.set.len() + 1, 0..1, auto.damping);
+        let mut held = Held::new(hessian, order, auto.set.len() + 1, 0..1, auto.trust.damping);
         let mut features = auto.set.clone();
         features.extend([0, 6, 7, 300]);
         features.sort_unstable();
@@ -422,13 +424,13 @@ mod tests {
         assert!(auto.extend(&mut held, &missing, &of_all).unwrap());
 
         let order = auto.rows.order((0..=auto.set.len()).collect());
-        let whole = auto.hessian(&(0..1), &order, &of_all).unwrap();
+        let full = auto.hessian(&(0..1), &order, &of_all).unwrap();
         let size = order.len();
         assert_eq!((held.order.len(), held.quadratic.hessian().len()), (size, size * size));
-        let place = |at: usize| held.order.iter().position(|&other| other == at).expect("every place is held");
+        let index = |at: usize| held.order.iter().position(|&other| other == at).expect("every index is held");
         for (row, &a) in order.iter().enumerate() {
             for (column, &b) in order.iter().enumerate() {
-                let (grown, made) = (held.quadratic.hessian()[place(a) * size + place(b)], whole[row * size + column]);
+                let (grown, made) = (held.quadratic.hessian()[index(a) * size + index(b)], full[row * size + column]);
                 // Hessians are made of values in single precision.
                 assert!((grown - made).abs() <= 1e-6 * made.abs().max(1e-3), "{a}, {b}: {grown} and {made}");
             }
@@ -465,19 +467,19 @@ mod tests {
             let problem = &problems[count as usize];
             let fit = Run::new(problem, Settings { tolerance: 1e-11, ..Settings::default() }).fit().unwrap();
             let mut auto = Auto::new(problem, None, Some(carry)).unwrap();
-            let place = auto.expansion(&(0..1), true).unwrap();
-            let foreseen = auto.foreseen(&place).expect("two fits have ended");
-            assert_eq!(foreseen.x, place.x);
+            let expansion = auto.expansion(&(0..1), true).unwrap();
+            let foreseen = auto.foreseen(&expansion).expect("two fits have ended");
+            assert_eq!(foreseen.x, expansion.x);
             let held = auto.held.as_mut().expect("their Hessian is held");
             let distance = |z: Vec<f64>| z.iter().zip(&fit.point.weights).map(|(z, x)| (z - x).abs()).sum::<f64>();
-            let (blind, knowing) = (distance(held.minimum(&place, 1e-9)), distance(held.minimum(&foreseen, 1e-9)));
+            let (blind, knowing) = (distance(held.minimum(&expansion, 1e-9)), distance(held.minimum(&foreseen, 1e-9)));
             assert!(knowing < 0.35 * blind, "{knowing} and {blind} after {count} fits");
         }
         // One fit alone tells nothing.
         let (problems, carry) = path(0.0, 1);
         let mut auto = Auto::new(&problems[1], None, Some(carry)).unwrap();
-        let place = auto.expansion(&(0..1), true).unwrap();
-        assert!(auto.foreseen(&place).is_none());
+        let expansion = auto.expansion(&(0..1), true).unwrap();
+        assert!(auto.foreseen(&expansion).is_none());
     }
 
     #[test]
@@ -495,8 +497,8 @@ mod tests {
             auto.measure().unwrap();
             let certificate = auto.certificate.clone().unwrap();
             let gap = certificate.gap.unwrap();
-            let place = auto.expansion(&(0..1), true).unwrap();
-            let foreseen = place.gap(problems[1].margin_unit(), certificate.objective);
+            let expansion = auto.expansion(&(0..1), true).unwrap();
+            let foreseen = expansion.gap(problems[1].margin_unit(), certificate.objective);
             assert!(
                 gap > 1e-6 * certificate.objective && (foreseen - gap).abs() < 0.25 * gap,
                 "{foreseen} and {gap}, λ₂ = {l2}"
@@ -513,12 +515,12 @@ mod tests {
         auto.goal = Some(f64::INFINITY);
         auto.measure().unwrap();
         let features = auto.set.len();
-        let place = |auto: &mut Auto| auto.expansion(&(0..1), true).unwrap();
-        let off = place(&mut auto);
+        let expansion = |auto: &mut Auto| auto.expansion(&(0..1), true).unwrap();
+        let off = expansion(&mut auto);
         let foreseen = auto.held.as_ref().expect("a Hessian is held").centred(&off, features);
         auto.goal = Some(1e-12);
         auto.measure().unwrap();
-        let centred = place(&mut auto);
+        let centred = expansion(&mut auto);
         let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>();
         assert!(distance(&off.u, &centred.u) > 1e-5 && (off.x[features] - centred.x[features]).abs() > 1e-4);
         // The Hessian is that of the λ before.

@@ -43,12 +43,12 @@ pub(super) enum Start {
 }
 
 impl Plan {
-    /// The plan for a problem, of which `whole` is the one before features were left out. `floor` says that fits at smaller
+    /// The plan for a problem, of which `given` is the one before features were left out. `floor` says that fits at smaller
     /// λ will follow; `carried` that this is one of them.
-    pub fn of(problem: &Problem, whole: &Problem, start: Option<&Point>, floor: Option<f64>, carried: bool) -> Self {
+    pub fn of(problem: &Problem, given: &Problem, start: Option<&Point>, floor: Option<f64>, carried: bool) -> Self {
         let is_few = problem.n_features() <= FEW;
         let sees_all = stays_in_rows(problem);
-        let share = whole.lambda() / whole.lambda_max();
+        let share = given.lambda() / given.lambda_max();
         let is_at_zero = start.is_none_or(|start| start.weights.iter().all(|&x| x == 0.0));
         Self {
             sees_all,
@@ -56,10 +56,10 @@ impl Plan {
             takes_all: is_few && (sees_all || floor.is_some() || share < NEAR_MAX || share.is_nan()),
             // With few features the face is found at once, unless λ is tiny: then it would be anyone's guess.
             falls: start.is_none() && (!is_few || share < TINY),
-            start: if !carried && smooth::pays(whole) {
+            start: if !carried && smooth::pays(given) {
                 Start::Smoother
-            } else if floor.is_none() && is_at_zero && !whole.in_shards() {
-                Start::Samples(sample::levels(whole))
+            } else if floor.is_none() && is_at_zero && !given.in_shards() {
+                Start::Samples(sample::levels(given))
             } else {
                 Start::Here
             },
@@ -174,7 +174,7 @@ mod tests {
         let mut auto = Auto::new(problem, None, None).unwrap().aiming_at(1e-9);
         auto.reduced.problem = Arc::new(if by_columns { problem.by_columns(None) } else { problem.clone() });
         auto.rows = Box::new(Memory::new(Arc::clone(&auto.reduced.problem), plan.sees_all));
-        auto.stretch = if plan.falls { f64::INFINITY } else { 1.0 };
+        auto.fall.stretch = if plan.falls { f64::INFINITY } else { 1.0 };
         auto.plan = plan;
         for _ in 0..60 {
             let ended = auto.epoch(&mut |_| Control::Continue).unwrap();

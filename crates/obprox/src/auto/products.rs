@@ -70,13 +70,13 @@ pub(super) fn minimum(
 
 /// Moves the zeros that violate their condition to where the model along them all is lowest.
 fn enter(hessian: &Hessian, at: &Expansion, z: &mut [f64], slopes: &mut [f64]) {
-    let direction = |place: usize| match (z[place], at.terms[place].l1, hessian.diagonal[place]) {
-        (0.0, l1, curvature) if l1 > 0.0 && curvature > 0.0 => -shrink(slopes[place], l1) / curvature,
+    let direction = |index: usize| match (z[index], at.terms[index].l1, hessian.diagonal[index]) {
+        (0.0, l1, curvature) if l1 > 0.0 && curvature > 0.0 => -shrink(slopes[index], l1) / curvature,
         _ => 0.0,
     };
     let direction: Vec<f64> = (0..z.len()).map(direction).collect();
     let slope: f64 =
-        (0..z.len()).map(|place| slopes[place] * direction[place] + at.terms[place].l1 * direction[place].abs()).sum();
+        (0..z.len()).map(|index| slopes[index] * direction[index] + at.terms[index].l1 * direction[index].abs()).sum();
     if slope >= 0.0 || slope.is_nan() {
         return;
     }
@@ -89,20 +89,20 @@ fn enter(hessian: &Hessian, at: &Expansion, z: &mut [f64], slopes: &mut [f64]) {
 
 /// Moves to the minimum on the face of z, about, or to where that face ends.
 fn move_on_face(hessian: &Hessian, at: &Expansion, z: &mut [f64], slopes: &mut [f64], enough: f64) {
-    let mut face = Face::of(z, |place| at.terms[place].l1);
-    face.u = face.places.iter().map(|&place| slopes[place]).collect();
-    let of_face = |all: &[f64]| face.places.iter().map(|&place| all[place]).collect::<Vec<f64>>();
+    let mut face = Face::of(z, |index| at.terms[index].l1);
+    face.u = face.indices.iter().map(|&index| slopes[index]).collect();
+    let of_face = |all: &[f64]| face.indices.iter().map(|&index| all[index]).collect::<Vec<f64>>();
     let product = |on_face: &[f64]| {
         let mut all = vec![0.0; z.len()];
-        face.places.iter().zip(on_face).for_each(|(&place, &value)| all[place] = value);
+        face.indices.iter().zip(on_face).for_each(|(&index, &value)| all[index] = value);
         hessian.times(&all)
     };
     let precondition = |residual: &[f64]| {
-        let over = |(&place, &residual): (&usize, &f64)| match hessian.diagonal[place] {
+        let over = |(&index, &residual): (&usize, &f64)| match hessian.diagonal[index] {
             curvature if curvature > 0.0 => residual / curvature,
             _ => 0.0,
         };
-        face.places.iter().zip(residual).map(over).collect()
+        face.indices.iter().zip(residual).map(over).collect()
     };
     let done = |residual: &[f64]| residual.iter().all(|residual| residual.abs() <= enough);
     let found =
@@ -115,5 +115,5 @@ fn move_on_face(hessian: &Hessian, at: &Expansion, z: &mut [f64], slopes: &mut [
         (there, on_face)
     });
     slopes.copy_from_slice(&there);
-    face.places.iter().zip(to).for_each(|(&place, to)| z[place] = to);
+    face.indices.iter().zip(to).for_each(|(&index, to)| z[index] = to);
 }

@@ -11,7 +11,7 @@ use super::face::{Face, conjugate_gradients};
 use crate::huge::Huge;
 use crate::penalty::shrink::shrink;
 use crate::tuning::quadratic::{
-    CONJUGATE, FACES, FEW_OF_A_FACE, FEWEST_SWEEPS, IDLE_FACES, LARGE, LOOKS_OF_A_MOVE, MOVES_OF_A_FACTOR,
+    CONJUGATE, FACES, FEW_OF_A_FACE, FEWEST_SWEEPS, IDLE_FACES, LARGE, MOVES_OF_A_FACTOR, VISITS_OF_A_MOVE,
 };
 use crate::wide::wide;
 
@@ -44,7 +44,7 @@ impl Quadratic {
     pub fn solve(&mut self, l1: &[f64], z: &mut [f64], u: &mut [f64], tolerance: f64) {
         let mut largest = (0..self.size).map(|at| self.violation(at, l1, z, u)).fold(0.0, f64::max);
         // A step by a factor that is at hand costs less than two sweeps do, and leaves them little to find.
-        let mut goes_on = self.is_at_hand(&Face::of(z, |at| l1[at]).places);
+        let mut goes_on = self.is_at_hand(&Face::of(z, |at| l1[at]).indices);
         let (mut last, mut idle) = (f64::INFINITY, 0);
         for _ in 0..FACES {
             // Each turn drops a coordinate at least, so this ends.
@@ -134,7 +134,7 @@ impl Quadratic {
     /// One round of coordinate descent over what violates by more than enough; returns the largest violation it met.
     fn sweep(&self, l1: &[f64], z: &mut [f64], u: &mut [f64], enough: f64, moves: &mut usize) -> f64 {
         let mut worst = 0.0f64;
-        *moves += self.size.div_ceil(LOOKS_OF_A_MOVE);
+        *moves += self.size.div_ceil(VISITS_OF_A_MOVE);
         for at in 0..self.size {
             let violation = self.violation(at, l1, z, u);
             worst = worst.max(violation);
@@ -156,39 +156,39 @@ impl Quadratic {
     /// Moves towards the minimum on the face of z. True where that lay beyond the face, which is smaller now.
     fn solve_on_face(&mut self, l1: &[f64], z: &mut [f64], u: &mut [f64], enough: f64) -> bool {
         let mut face = Face::of(z, |at| l1[at]);
-        face.u = face.places.iter().map(|&at| u[at]).collect();
+        face.u = face.indices.iter().map(|&at| u[at]).collect();
         let Some(step) = self.newton_step(&face, enough) else { return false };
         let (to, slopes, dropped) = face.walk(&step, |to| {
             let mut slopes = u.to_vec();
-            for (at, &place) in face.places.iter().enumerate() {
+            for (at, &index) in face.indices.iter().enumerate() {
                 let delta = to[at] - face.z[at];
-                add_multiple(&mut slopes, delta, self.row(place));
+                add_multiple(&mut slopes, delta, self.row(index));
             }
-            let on_face = face.places.iter().map(|&at| slopes[at]).collect();
+            let on_face = face.indices.iter().map(|&at| slopes[at]).collect();
             (slopes, on_face)
         });
-        face.places.iter().zip(to).for_each(|(&at, to)| z[at] = to);
+        face.indices.iter().zip(to).for_each(|(&at, to)| z[at] = to);
         u.copy_from_slice(&slopes);
         dropped
     }
 
     /// Whether there is a factor of a face, or of one nearly the same.
-    fn is_at_hand(&self, places: &[usize]) -> bool {
+    fn is_at_hand(&self, indices: &[usize]) -> bool {
         let Some((factored, _)) = &self.factor else { return false };
-        factored == places || places.len() >= LARGE && is_nearly(factored, places)
+        factored == indices || indices.len() >= LARGE && is_nearly(factored, indices)
     }
 
     /// The Newton step of the model on a face; nothing where the face is empty or has no factor.
     fn newton_step(&mut self, face: &Face, enough: f64) -> Option<Vec<f64>> {
-        if face.places.is_empty() {
+        if face.indices.is_empty() {
             return None;
         }
-        if self.factor.as_ref().is_none_or(|(factored, _)| *factored != face.places) {
+        if self.factor.as_ref().is_none_or(|(factored, _)| *factored != face.indices) {
             if let Some(step) = self.preconditioned_step(face, enough) {
                 return Some(step);
             }
             self.factor = None;
-            self.factor = Some((face.places.clone(), self.factor_on(&face.places)?));
+            self.factor = Some((face.indices.clone(), self.factor_on(&face.indices)?));
         }
         let mut step = face.descent();
         self.factor.as_ref()?.1.solve(&mut step);
@@ -199,9 +199,9 @@ impl Quadratic {
     /// than another factor. Nothing where a few will not do. What is left of the slopes, over the root of the curvature, is at
     /// most `enough`.
     fn preconditioned_step(&self, face: &Face, enough: f64) -> Option<Vec<f64>> {
-        let (factored, factor) = self.factor.as_ref().filter(|_| face.places.len() >= LARGE)?;
-        let known: Vec<Option<usize>> = face.places.iter().map(|place| factored.binary_search(place).ok()).collect();
-        if !is_nearly(factored, &face.places) {
+        let (factored, factor) = self.factor.as_ref().filter(|_| face.indices.len() >= LARGE)?;
+        let known: Vec<Option<usize>> = face.indices.iter().map(|index| factored.binary_search(index).ok()).collect();
+        if !is_nearly(factored, &face.indices) {
             return None;
         }
         let precondition = |residual: &[f64]| {
@@ -212,18 +212,18 @@ impl Quadratic {
                 .for_each(|(known, &residual)| known.iter().for_each(|&at| on_factored[at] = residual));
             factor.solve(&mut on_factored);
             let entry = |at: usize| {
-                known[at].map_or_else(|| residual[at] / self.curvature(face.places[at]), |known| on_factored[known])
+                known[at].map_or_else(|| residual[at] / self.curvature(face.indices[at]), |known| on_factored[known])
             };
             (0..residual.len()).map(entry).collect()
         };
         let multiply = |direction: &[f64]| {
-            let mut whole = vec![0.0; self.size];
-            face.places.iter().zip(direction).for_each(|(&place, &delta)| whole[place] = delta);
-            face.places.par_iter().with_min_len(64).map(|&place| dot(self.row(place), &whole)).collect()
+            let mut full = vec![0.0; self.size];
+            face.indices.iter().zip(direction).for_each(|(&index, &delta)| full[index] = delta);
+            face.indices.par_iter().with_min_len(64).map(|&index| dot(self.row(index), &full)).collect()
         };
         let done = |residual: &[f64]| {
-            let within = |(&place, residual): (&usize, &f64)| residual.abs() <= enough * self.curvature(place).sqrt();
-            face.places.iter().zip(residual).all(within)
+            let within = |(&index, residual): (&usize, &f64)| residual.abs() <= enough * self.curvature(index).sqrt();
+            face.indices.iter().zip(residual).all(within)
         };
         conjugate_gradients(face.descent(), CONJUGATE, precondition, multiply, done)
             .filter(|(_, done)| *done)
@@ -253,7 +253,7 @@ impl Quadratic {
 
 /// Whether two faces differ in few of their coordinates.
 fn is_nearly(face: &[usize], other: &[usize]) -> bool {
-    let shared = other.iter().filter(|place| face.binary_search(place).is_ok()).count();
+    let shared = other.iter().filter(|index| face.binary_search(index).is_ok()).count();
     face.len() + other.len() - 2 * shared <= other.len() / FEW_OF_A_FACE
 }
 
@@ -284,9 +284,9 @@ mod tests {
             model.factor_again(factored);
             model
         };
-        let places: Vec<usize> = (0..size).filter(|at| at % 10 != 3).collect();
-        let slopes: Vec<f64> = (0..places.len()).map(|at| (at as f64).sin()).collect();
-        let face = Face { l1: vec![0.1; slopes.len()], z: slopes.iter().map(|u| -u).collect(), u: slopes, places };
+        let indices: Vec<usize> = (0..size).filter(|at| at % 10 != 3).collect();
+        let slopes: Vec<f64> = (0..indices.len()).map(|at| (at as f64).sin()).collect();
+        let face = Face { l1: vec![0.1; slopes.len()], z: slopes.iter().map(|u| -u).collect(), u: slopes, indices };
         let truth = model(vec![]).newton_step(&face, 0.0).unwrap();
         // Some more and some less than the face.
         let near: Vec<usize> = (0..size).filter(|at| at % 10 != 3 && at % 100 != 7 || *at == 53).collect();
@@ -297,7 +297,7 @@ mod tests {
         assert!(step.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-5), "the step leads elsewhere");
         // Too few steps for so many digits: then a factor is made after all.
         let exact = near_by.newton_step(&face, 1e-300).unwrap();
-        assert_eq!(near_by.factored(), face.places);
+        assert_eq!(near_by.factored(), face.indices);
         assert_eq!(exact, truth);
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let mut model = Quadratic::new(size, hessian.clone().into());
         let (mut z, mut u) = (vec![0.0; size], slopes.clone());
         model.solve(&vec![0.05; size], &mut z, &mut u, 1e-9);
-        let face = Face::of(&z, |_| 0.05).places;
+        let face = Face::of(&z, |_| 0.05).indices;
         model.factor_again(face.clone());
         assert!(face.len() > LARGE && model.is_at_hand(&face) && !model.is_at_hand(&face[..LARGE / 2]));
         for l1 in [0.049, 0.06, 0.2] {

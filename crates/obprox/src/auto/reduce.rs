@@ -27,16 +27,16 @@ impl Reduced {
     /// stays. Where a floor says that more fits will follow, the data is turned into columns, unless features are few: for
     /// one fit that takes longer than it saves.
     pub fn new(problem: &Problem, floor: Option<f64>, start: Option<&Point>) -> Self {
-        let whole = || match floor {
+        let unreduced = || match floor {
             Some(_) if !stays_in_rows(problem) => Self { problem: Arc::new(problem.by_columns(None)), kept: None },
             _ => Self { problem: Arc::new(problem.clone()), kept: None },
         };
         let share = floor.unwrap_or(problem.lambda()) / problem.lambda();
-        // Blocks stay whole.
+        // Blocks stay full.
         if problem.n_features() <= FEW || share.is_nan() || problem.regularization().blocks.is_some() {
-            return whole();
+            return unreduced();
         }
-        let Some(bounds) = problem.steepest() else { return whole() };
+        let Some(bounds) = problem.steepest() else { return unreduced() };
         let (outputs, regularization) = (problem.outputs(), problem.regularization());
         let matters = |&feature: &u32| {
             let feature = feature as usize;
@@ -50,7 +50,7 @@ impl Reduced {
         let most = MOST_KEPT[usize::from(problem.n_features() > FIT_THE_CACHE)];
         let copies = floor.is_none() && !problem.in_shards();
         if copies && pass::share_of_entries(problem.matrix(), &kept) > most {
-            return whole();
+            return unreduced();
         }
         let reduced = if floor.is_some() { problem.by_columns(Some(&kept)) } else { problem.on_features(&kept) };
         Self { problem: Arc::new(reduced), kept: Some(kept.into()) }
@@ -64,7 +64,7 @@ impl Reduced {
         Ok(())
     }
 
-    /// A point of the whole problem, on the features that stayed.
+    /// A point of the problem as it was given, on the features that stayed.
     pub fn shrink(&self, point: &Point) -> Point {
         let Some(kept) = &self.kept else { return point.clone() };
         let outputs = self.problem.outputs();
@@ -72,8 +72,8 @@ impl Reduced {
         Point { weights: kept.iter().flat_map(of).copied().collect(), intercept: point.intercept.clone() }
     }
 
-    /// The place of a weight in the whole problem.
-    pub fn place(&self, at: usize) -> usize {
+    /// The index of a weight in the problem as it was given.
+    pub fn index(&self, at: usize) -> usize {
         let outputs = self.problem.outputs();
         self.kept.as_ref().map_or(at, |kept| kept[at / outputs] as usize * outputs + at % outputs)
     }
@@ -141,11 +141,11 @@ mod tests {
             let kept = reduced.kept.as_ref().expect("some features are rare");
             assert!(!kept.is_empty() && kept.len() < problem.n_features() * 3 / 4, "{} stayed", kept.len());
             assert_eq!(reduced.problem.columns().is_some(), floor.is_some());
-            // The fit works on the reduced problem, `certify` on the whole one.
+            // The fit works on the reduced problem, `certify` on the one that was given.
             let fit = problem.fit().unwrap();
-            let whole = crate::certificate::certify(&problem, &fit.point).unwrap();
-            assert!(whole.relative_gap().unwrap() < 1e-6 && whole.nnz > 0);
-            assert_eq!((whole.nnz, whole.density), (fit.certificate.nnz, fit.certificate.density));
+            let full = crate::certificate::certify(&problem, &fit.point).unwrap();
+            assert!(full.relative_gap().unwrap() < 1e-6 && full.nnz > 0);
+            assert_eq!((full.nnz, full.density), (fit.certificate.nnz, fit.certificate.density));
             // A weight that would have been left out keeps its place.
             let dropped = (0..problem.n_features() as u32).find(|feature| !kept.contains(feature)).unwrap();
             let mut start = Point::zero(&problem);
@@ -153,7 +153,7 @@ mod tests {
             let reduced = Reduced::new(&problem, floor, Some(&start));
             let shrunk = reduced.shrink(&start);
             let at = shrunk.weights.iter().position(|&x| x == 1.5).unwrap();
-            assert_eq!(reduced.place(at), dropped as usize);
+            assert_eq!(reduced.index(at), dropped as usize);
         }
         // Rows are not copied for the sake of a few entries.
         let problem = problem(LossKind::Logistic, 0.02, false);

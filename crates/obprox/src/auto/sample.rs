@@ -29,7 +29,7 @@ impl Auto<'_> {
         levels: &[Level],
         tell: &mut dyn FnMut(Progress) -> Control,
     ) -> Result<bool> {
-        let problem = self.whole;
+        let problem = self.given;
         let (mut found, mut stop) = (None, false);
         for level in levels {
             let part = problem.on_rows(&sample(problem.n_rows(), level.stride));
@@ -51,9 +51,9 @@ impl Auto<'_> {
             if !point.is_finite() {
                 break;
             }
-            self.steps += sample.steps;
+            self.history.steps += sample.history.steps;
             found = Some(point);
-            (self.stage, self.at_lambda) = (Stage::Identify, level.lambda);
+            (self.fall.stage, self.fall.at_lambda) = (Stage::Identify, level.lambda);
             if stop {
                 break;
             }
@@ -61,7 +61,7 @@ impl Auto<'_> {
         let began = found.is_some();
         if let Some(point) = found {
             self.point = self.reduced.shrink(&point);
-            self.stretch = 1.0;
+            self.fall.stretch = 1.0;
         }
         Ok(began)
     }

@@ -30,7 +30,7 @@ pub(super) fn search(
         if best.as_ref().is_some_and(|best| after.is_nan() || after >= best.objective) {
             break;
         }
-        // A whole step whose gain rounding hides is taken: at the end Newton is right and F can no longer tell. F is a
+        // A full step whose gain rounding hides is taken: at the end Newton is right and F can no longer tell. F is a
         // sum over the rows, so its last few bits are noise.
         let rounding = if size == 1.0 { 32.0 * f64::EPSILON * before.abs() } else { 0.0 };
         if after <= before + 1e-4 * size * expected + rounding {
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn the_longest_step_that_falls_enough_or_a_shorter_one_that_leads_lower() {
-        let whole = towards(0.9, -1.0).unwrap();
-        assert_eq!((whole.size, &whole.x[..]), (1.0, &[1.0, 0.0][..]));
-        // A whole step is taken though half of it would lead lower: at the end Newton knows better.
+        let full = towards(0.9, -1.0).unwrap();
+        assert_eq!((full.size, &full.x[..]), (1.0, &[1.0, 0.0][..]));
+        // A full step is taken though half of it would lead lower: at the end Newton knows better.
         assert_eq!(towards(0.6, -1e-3).unwrap().size, 1.0);
         // Half a step falls a little, a quarter more, an eighth of it less again.
         let shorter = towards(0.26, -1.0).unwrap();

@@ -16,7 +16,7 @@ impl Auto<'_> {
         if wanted.iter().all(known) && self.set.len() <= 2 * wanted.len().max(FEW / 4) {
             return Ok(());
         }
-        if self.floor.is_some() {
+        if self.path.floor.is_some() {
             // It shall serve for some λ to come, if it can have a Hessian.
             let more = self.select(NEAR);
             if more.len() < LARGE_HESSIAN {
@@ -84,7 +84,7 @@ impl Auto<'_> {
 
     /// The same of blocks, whose features are taken together.
     fn select_blocks(&self, penalty: OnBlocks, reach: f64) -> Vec<u32> {
-        let lambda = self.stretch * penalty.lambda;
+        let lambda = self.fall.stretch * penalty.lambda;
         let want = |block: usize| {
             if penalty.gather(block, &self.point.weights).iter().any(|&x| x != 0.0) {
                 return Some((f64::INFINITY, block as u32));

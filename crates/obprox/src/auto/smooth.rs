@@ -15,7 +15,7 @@ impl Auto<'_> {
     /// Moves to the optimum of a loss nearly as flat as the one at hand; whether it did. Where `tell` says stop the point so
     /// far will do.
     pub(super) fn start_from_smoother_losses(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<bool> {
-        let problem = self.whole;
+        let problem = self.given;
         let unit = problem.margin_unit();
         let Some((low, high)) = problem.loss().slope_range(problem.targets()[0]) else { return Ok(false) };
         let (mut width, mut stop) = (WIDEST * unit, false);
@@ -40,12 +40,12 @@ impl Auto<'_> {
             if !found.is_finite() {
                 break;
             }
-            self.steps += auto.steps;
+            self.history.steps += auto.history.steps;
             point = found;
             width /= FALL;
         }
         self.point = self.reduced.shrink(&point);
-        (self.stage, self.stretch) = (Stage::Identify, 1.0);
+        (self.fall.stage, self.fall.stretch) = (Stage::Identify, 1.0);
         Ok(true)
     }
 }

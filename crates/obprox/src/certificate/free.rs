@@ -147,8 +147,8 @@ fn orthogonalise(rows: &mut dyn Shards, size: usize) -> Result<Factor> {
     for row in 0..size {
         (0..row).for_each(|column| gram[column * size + row] = gram[row * size + column]);
     }
-    let share = |place: usize| (place, factor.solve(&gram[place * size..][..size]));
-    let replaced: Vec<(usize, Vec<f64>)> = (0..size).filter(|&place| factor.depends[place]).map(share).collect();
+    let share = |index: usize| (index, factor.solve(&gram[index * size..][..size]));
+    let replaced: Vec<(usize, Vec<f64>)> = (0..size).filter(|&index| factor.depends[index]).map(share).collect();
     rows.dual(DualJob::FreeReplace(&replaced))?;
     Ok(Factor::of(size, rows.dual(DualJob::FreeGram)?))
 }

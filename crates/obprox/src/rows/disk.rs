@@ -7,7 +7,7 @@
 //! next job while there is room; it would be made again to the same bits, so these do not depend on the memory.
 //!
 //! A pass costs the reading of all shards, so it brings home more than it was asked for: whatever job comes first at a
-//! point, it leaves f, its slopes and the margins there ([`Seen`]), and a whole step that is tried leaves those at its end. A
+//! point, it leaves f, its slopes and the margins there ([`Seen`]), and a full step that is tried leaves those at its end. A
 //! Newton step is two passes, its Hessian and its trial. Margins are as long as the targets, which are in memory too: what
 //! they alone decide needs no shard.
 
@@ -45,7 +45,7 @@ pub(crate) struct Disk {
     seen: Option<Seen>,
     ahead: Option<Seen>,
     entries: Option<f64>,
-    /// Counts sets and columns, and the places that rows were put at.
+    /// Counts sets and columns, and the points that rows were put at.
     times: Times,
     parts: Vec<Option<Part>>,
     /// Bytes left for parts that are kept.
@@ -55,7 +55,7 @@ pub(crate) struct Disk {
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Times {
     set: u64,
-    place: u64,
+    point: u64,
 }
 
 /// The columns of a shard that are worked on, and where its rows are.
@@ -125,7 +125,7 @@ impl Disk {
 
     fn moved(&mut self) {
         (self.seen, self.ahead) = (None, None);
-        self.times.place += 1;
+        self.times.point += 1;
         self.changes.clear();
     }
 
@@ -159,8 +159,8 @@ impl Disk {
         let all = self.problem.outputs();
         let width = self.set.len() + usize::from(self.problem.has_intercept());
         for (at, &x) in between(x, z, size).iter().enumerate() {
-            let (output, place) = (outputs.start + at / width, at % width);
-            match self.set.get(place) {
+            let (output, index) = (outputs.start + at / width, at % width);
+            match self.set.get(index) {
                 Some(&feature) => point.weights[feature as usize * all + output] = x,
                 None => point.intercept[output] = x,
             }
@@ -182,7 +182,7 @@ impl Disk {
             }
             _ => return,
         }
-        self.times.place += 1;
+        self.times.point += 1;
     }
 
     /// The point of a part's columns alone.
@@ -208,7 +208,7 @@ impl Disk {
         };
         let bytes = numbers + copies * problem.matrix().bytes() as u64;
         let rows = Memory::new(Arc::new(problem), self.shape.sees_all);
-        let times = Times { set: u64::MAX, place: u64::MAX };
+        let times = Times { set: u64::MAX, point: u64::MAX };
         Part { rows, times, changed: 0, has_secants: false, bytes }
     }
 
@@ -216,8 +216,8 @@ impl Disk {
     fn bring(&self, part: &mut Part) -> Result<()> {
         let rows: &mut dyn Shards = &mut part.rows;
         if part.times.set != self.times.set {
-            let place = |feature: &u32| self.columns.partition_point(|column| column < feature) as u32;
-            rows.select(&self.set.iter().map(place).collect::<Vec<u32>>())?;
+            let index = |feature: &u32| self.columns.partition_point(|column| column < feature) as u32;
+            rows.select(&self.set.iter().map(index).collect::<Vec<u32>>())?;
         }
         if part.times != self.times {
             if part.has_secants {
@@ -244,20 +244,20 @@ impl Disk {
             Job::Hessian { outputs, order } if outputs.len() == 1 => {
                 let own = rows.order(order.to_vec());
                 let hessian = rows.run(&Job::Hessian { outputs: outputs.clone(), order: &own })?.array;
-                let places = places_in(&own, order);
+                let indices = indices_in(&own, order);
                 let entry = |(a, b): (usize, usize)| hessian[a.max(b) * own.len() + a.min(b)];
-                let line = |&a: &usize| places.iter().map(move |&b| entry((a, b)));
-                Ok(places.iter().flat_map(line).collect::<Huge<f64>>().into())
+                let line = |&a: &usize| indices.iter().map(move |&b| entry((a, b)));
+                Ok(indices.iter().flat_map(line).collect::<Huge<f64>>().into())
             }
             Job::Squares { order } => {
                 let own = rows.order(order.to_vec());
                 let squares = rows.run(&Job::Squares { order: &own })?.numbers;
-                Ok(places_in(&own, order).iter().map(|&at| squares[at]).collect::<Vec<f64>>().into())
+                Ok(indices_in(&own, order).iter().map(|&at| squares[at]).collect::<Vec<f64>>().into())
             }
             Job::Dual(DualJob::Free(features)) => {
-                let place = |feature: &u32| self.columns.partition_point(|column| column < feature) as u32;
-                let places: Vec<u32> = features.iter().map(place).collect();
-                rows.run(&Job::Dual(DualJob::Free(&places)))
+                let index = |feature: &u32| self.columns.partition_point(|column| column < feature) as u32;
+                let indices: Vec<u32> = features.iter().map(index).collect();
+                rows.run(&Job::Dual(DualJob::Free(&indices)))
             }
             Job::Descend { .. } => Err(Error::Data("the columns of shards are in no one memory".into())),
             _ => rows.run(job),
@@ -319,7 +319,7 @@ impl Disk {
     }
 
     /// What is seen here, with the slopes of some outputs where they are wanted.
-    fn look(&mut self, outputs: Option<&Range<usize>>) -> Result<&mut Seen> {
+    fn evaluate(&mut self, outputs: Option<&Range<usize>>) -> Result<&mut Seen> {
         let has_slopes =
             |seen: &Seen| outputs.is_none_or(|outputs| seen.slopes.as_ref().is_some_and(|(known, _)| known == outputs));
         let seen = match self.seen.take() {
@@ -342,7 +342,7 @@ impl Disk {
         Ok(self.seen.insert(seen))
     }
 
-    /// f after a whole step. While shards are read it is also seen what is there, which the next step will ask for.
+    /// f after a full step. While shards are read it is also seen what is there, which the next step will ask for.
     fn try_whole(&mut self) -> Result<Sums> {
         let (Some(Change::Propose { outputs, .. }), Some(to)) = (self.step(), self.after(1.0)) else {
             return self.pass(Some(&Job::Loss(1.0)), false, &mut |_, _, _| Ok(()));
@@ -356,7 +356,7 @@ impl Disk {
                 true => part.rows.run(&Job::Take(1.0)).map(drop)?,
                 false => part.rows.run(&Job::Place(&to)).map(drop)?,
             }
-            part.times.place = u64::MAX;
+            part.times.point = u64::MAX;
             ahead.add(&mut part.rows, disk.shape.sees_all)
         })?;
         self.ahead = ahead;
@@ -366,7 +366,7 @@ impl Disk {
     /// What the margins say of the intercepts if these moved.
     fn centre(&mut self, shift: &[f64]) -> Result<Sums> {
         let problem = Arc::clone(&self.problem);
-        let seen = self.look(None)?;
+        let seen = self.evaluate(None)?;
         let alike = seen.alike.get_or_insert_with(|| Alike::of(&problem, &seen.margins));
         Ok(centring::pulls(&problem, &seen.margins, alike.as_ref(), shift).unwrap_or_default().into())
     }
@@ -382,21 +382,21 @@ impl Disk {
         match job {
             Job::Gradient { columns: true } if !self.shape.sees_all => {
                 let array = self.over_columns(Memory::row_gradients)?;
-                Ok(Sums { numbers: self.look(None)?.numbers(), array })
+                Ok(Sums { numbers: self.evaluate(None)?.numbers(), array })
             }
             Job::Gradient { columns } => {
-                let gradient = &self.look(None)?.gradient;
+                let gradient = &self.evaluate(None)?.gradient;
                 let array = if *columns { gradient.array.clone() } else { Huge::default() };
                 Ok(Sums { numbers: gradient.numbers.clone(), array })
             }
-            Job::Loss(0.0) => Ok(self.look(None)?.numbers()[..1].to_vec().into()),
+            Job::Loss(0.0) => Ok(self.evaluate(None)?.numbers()[..1].to_vec().into()),
             Job::Loss(1.0) => self.try_whole(),
             Job::Slopes { outputs, features: true } => {
-                let slopes = self.look(Some(outputs))?.slopes.as_ref();
+                let slopes = self.evaluate(Some(outputs))?.slopes.as_ref();
                 Ok(slopes.map_or_else(Vec::new, |(_, sums)| sums.numbers.clone()).into())
             }
             Job::Slopes { outputs, features: false } => match problem.has_intercept() {
-                true => Ok(self.look(None)?.numbers()[1..][outputs.clone()].to_vec().into()),
+                true => Ok(self.evaluate(None)?.numbers()[1..][outputs.clone()].to_vec().into()),
                 false => Ok(Sums::default()),
             },
             Job::Entries => {
@@ -409,7 +409,7 @@ impl Disk {
             }
             Job::Centre(shift) => self.centre(shift),
             Job::Dual(DualJob::Value(scale)) if !self.has_moved_dual() => {
-                let slopes = pass::row_gradients(&problem, &self.look(None)?.margins);
+                let slopes = pass::row_gradients(&problem, &self.evaluate(None)?.margins);
                 Ok(vec![pass::mean_conjugate(&problem, *scale, &slopes)].into())
             }
             Job::Dual(DualJob::Gradient) if !self.shape.sees_all => Ok(self.over_columns(Memory::dual_point)?.into()),
@@ -418,11 +418,11 @@ impl Disk {
     }
 }
 
-/// Where the places of an order are in another one, which has them all.
-fn places_in(own: &[usize], order: &[usize]) -> Vec<usize> {
-    let mut places = vec![usize::MAX; own.iter().max().map_or(0, |last| last + 1)];
-    own.iter().enumerate().for_each(|(at, &place)| places[place] = at);
-    order.iter().map(|&place| places[place]).collect()
+/// Where the indices of an order are in another one, which has them all.
+fn indices_in(own: &[usize], order: &[usize]) -> Vec<usize> {
+    let mut indices = vec![usize::MAX; own.iter().max().map_or(0, |last| last + 1)];
+    own.iter().enumerate().for_each(|(at, &index)| indices[index] = at);
+    order.iter().map(|&index| indices[index]).collect()
 }
 
 impl Shards for Disk {

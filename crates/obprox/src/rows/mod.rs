@@ -28,7 +28,7 @@ pub(crate) trait Shards: Send + Sync {
     fn shape(&self) -> &Shape;
     /// Does a job on all rows.
     fn run(&mut self, job: &Job) -> Result<Sums>;
-    /// The order in which a Hessian of these places of the working set is made fastest. Others may come along.
+    /// The order in which a Hessian of these indices of the working set is made fastest. Others may come along.
     fn order(&mut self, wanted: Vec<usize>) -> Vec<usize> {
         wanted
     }
@@ -73,14 +73,14 @@ pub(crate) enum Job<'a> {
         outputs: Range<usize>,
         order: &'a [usize],
     },
-    /// Its diagonal, were every row to bend by 1.
+    /// Its diagonal, were every curvature 1.
     Squares {
         order: &'a [usize],
     },
-    /// Its lines at a few places, each over all of the working set.
+    /// Its lines at a few indices, each over all of the working set.
     HessianLines {
         output: usize,
-        places: &'a [usize],
+        indices: &'a [usize],
     },
     /// Minimises a model of the working set along its columns, which must be in one memory.
     Descend {
@@ -106,7 +106,7 @@ pub(crate) enum Job<'a> {
     Loss(f64),
     /// Takes that share of it.
     Take(f64),
-    /// From now on rows bend at least as they would have over the rest of the step after this share; nothing: as they do.
+    /// From now on the curvature of a row is at least its secant over the step after this share; nothing: its own.
     Secants(Option<f64>),
     /// Work on the dual point.
     Dual(DualJob<'a>),
@@ -132,7 +132,7 @@ pub(crate) enum DualJob<'a> {
     FreeMargins(&'a [f64]),
     /// Σ AᵀA over one output.
     FreeGram,
-    /// Subtracts from the columns of these places such sums of all.
+    /// Subtracts from the columns of these indices such sums of all.
     FreeReplace(&'a [(usize, Vec<f64>)]),
     /// Σ Aᵀθ.
     FreeSlopes,
@@ -170,7 +170,7 @@ impl From<Huge<f64>> for Sums {
     }
 }
 
-/// The point after a share of a step; a whole step lands on z itself, zeros included.
+/// The point after a share of a step; a full step lands on z itself, zeros included.
 pub(crate) fn between(x: &[f64], z: &[f64], size: f64) -> Vec<f64> {
     if size == 1.0 {
         return z.to_vec();
@@ -239,9 +239,9 @@ impl dyn Shards + '_ {
         self.numbers(&Job::Squares { order })
     }
 
-    pub fn hessian_lines(&mut self, output: usize, places: &[usize]) -> Result<Vec<Vec<f64>>> {
-        let lines = self.array(&Job::HessianLines { output, places })?;
-        Ok(lines.chunks_exact(lines.len() / places.len()).map(<[f64]>::to_vec).collect())
+    pub fn hessian_lines(&mut self, output: usize, indices: &[usize]) -> Result<Vec<Vec<f64>>> {
+        let lines = self.array(&Job::HessianLines { output, indices })?;
+        Ok(lines.chunks_exact(lines.len() / indices.len()).map(<[f64]>::to_vec).collect())
     }
 
     pub fn descend(&mut self, output: usize, model: Model, tolerance: f64) -> Result<Vec<f64>> {

@@ -8,7 +8,7 @@ use crate::auto::face::{Face, conjugate_gradients};
 use crate::data::{Gathered, Matrix};
 use crate::penalty::ElasticNet;
 use crate::penalty::shrink::shrink;
-use crate::tuning::descent::{CONJUGATE, FACES, LOOKS, SWEEPS};
+use crate::tuning::descent::{CONJUGATE, FACES, SCANS, SWEEPS};
 
 /// What the model is made of; where there is an intercept it comes last in `terms`, `x` and `u`.
 pub(super) struct Descent<'a> {
@@ -37,10 +37,10 @@ impl Columns {
 
     /// The rows and values of a column.
     #[inline]
-    fn get(&self, place: usize) -> Option<(&[u32], &[f64])> {
+    fn get(&self, index: usize) -> Option<(&[u32], &[f64])> {
         let Gathered { ends, columns, values } = &self.0;
-        let end = *ends.get(place)?;
-        let start = if place == 0 { 0 } else { ends[place - 1] };
+        let end = *ends.get(index)?;
+        let start = if index == 0 { 0 } else { ends[index - 1] };
         Some((&columns[start..end], &values[start..end]))
     }
 }
@@ -60,8 +60,8 @@ struct Walk<'a> {
 impl Descent<'_> {
     /// The entries of a coordinate: a column, or a one for every row.
     #[inline]
-    fn for_each(&self, place: usize, mut visit: impl FnMut(usize, f64)) {
-        match self.columns.get(place) {
+    fn for_each(&self, index: usize, mut visit: impl FnMut(usize, f64)) {
+        match self.columns.get(index) {
             Some((rows, values)) => rows.iter().zip(values).for_each(|(&row, &value)| visit(row as usize, value)),
             None => (0..self.curvatures.len()).for_each(|row| visit(row, 1.0)),
         }
@@ -69,27 +69,27 @@ impl Descent<'_> {
 
     /// A z near the minimum: until no coordinate violates by more than `tolerance` of what it did at first.
     pub fn solve(&self, x: &[f64], u: &[f64], tolerance: f64) -> Vec<f64> {
-        let curvature = |place: usize| {
+        let curvature = |index: usize| {
             let mut sum = 0.0;
-            self.for_each(place, |row, value| sum += self.curvatures[row] * value * value);
-            let added = sum * self.damping + self.terms[place].l2;
+            self.for_each(index, |row, value| sum += self.curvatures[row] * value * value);
+            let added = sum * self.damping + self.terms[index].l2;
             (sum + added, added)
         };
         let (diagonal, added): (Vec<f64>, Vec<f64>) = (0..x.len()).map(curvature).unzip();
         let mut walk = Walk { x, u, diagonal, added, z: x.to_vec(), products: vec![0.0; self.curvatures.len()] };
-        let all: Vec<usize> = (0..x.len()).filter(|&place| walk.diagonal[place] > 0.0).collect();
+        let all: Vec<usize> = (0..x.len()).filter(|&index| walk.diagonal[index] > 0.0).collect();
         let mut enough = 0.0;
-        for look in 0..LOOKS {
+        for scan in 0..SCANS {
             let mut moving = Vec::new();
             let mut worst = 0.0f64;
-            for &place in &all {
-                let violation = self.step(place, &mut walk);
+            for &index in &all {
+                let violation = self.step(index, &mut walk);
                 if violation > 0.0 {
                     worst = worst.max(violation);
-                    moving.push(place);
+                    moving.push(index);
                 }
             }
-            if look == 0 {
+            if scan == 0 {
                 enough = tolerance * worst;
             }
             if worst <= enough {
@@ -97,8 +97,8 @@ impl Descent<'_> {
             }
             for _ in 0..SWEEPS {
                 let mut worst = 0.0f64;
-                for &place in &moving {
-                    worst = worst.max(self.step(place, &mut walk));
+                for &index in &moving {
+                    worst = worst.max(self.step(index, &mut walk));
                 }
                 if worst <= enough {
                     break;
@@ -115,70 +115,70 @@ impl Descent<'_> {
 
     /// The slope of the model's smooth part at z.
     #[inline]
-    fn slope(&self, place: usize, z: f64, products: &[f64], walk: &Walk) -> f64 {
-        let mut slope = walk.u[place];
-        self.for_each(place, |row, value| slope += value * products[row]);
-        slope + walk.added[place] * (z - walk.x[place])
+    fn slope(&self, index: usize, z: f64, products: &[f64], walk: &Walk) -> f64 {
+        let mut slope = walk.u[index];
+        self.for_each(index, |row, value| slope += value * products[row]);
+        slope + walk.added[index] * (z - walk.x[index])
     }
 
     /// The best value of one coordinate, the others held; returns how much it violated its condition.
-    fn step(&self, place: usize, walk: &mut Walk) -> f64 {
-        let (l1, curvature, z) = (self.terms[place].l1, walk.diagonal[place], walk.z[place]);
-        let slope = self.slope(place, z, &walk.products, walk);
+    fn step(&self, index: usize, walk: &mut Walk) -> f64 {
+        let (l1, curvature, z) = (self.terms[index].l1, walk.diagonal[index], walk.z[index]);
+        let slope = self.slope(index, z, &walk.products, walk);
         let violation = if z == 0.0 { shrink(slope, l1).abs() } else { (slope + l1.copysign(z)).abs() };
         let next = shrink(z - slope / curvature, l1 / curvature);
         let delta = next - z;
         if delta != 0.0 {
-            walk.z[place] = next;
+            walk.z[index] = next;
             let products = &mut walk.products[..];
-            self.for_each(place, |row, value| products[row] += self.curvatures[row] * value * delta);
+            self.for_each(index, |row, value| products[row] += self.curvatures[row] * value * delta);
         }
         violation
     }
 
     /// Moves towards the minimum on the face of z. True where that lay beyond the face, which is smaller now.
     fn solve_on_face(&self, walk: &mut Walk, enough: f64) -> bool {
-        let mut face = Face::of(&walk.z, |place| self.terms[place].l1);
+        let mut face = Face::of(&walk.z, |index| self.terms[index].l1);
         let slopes = |z: &[f64], products: &[f64]| {
-            let slope = |(&place, &z): (&usize, &f64)| self.slope(place, z, products, walk);
-            face.places.iter().zip(z).map(slope).collect::<Vec<f64>>()
+            let slope = |(&index, &z): (&usize, &f64)| self.slope(index, z, products, walk);
+            face.indices.iter().zip(z).map(slope).collect::<Vec<f64>>()
         };
         face.u = slopes(&face.z, &walk.products);
         let step = self.conjugate_step(&face, walk, enough);
         let (to, products, dropped) = face.walk(&step, |to| {
             let mut products = walk.products.clone();
-            for (at, &place) in face.places.iter().enumerate() {
+            for (at, &index) in face.indices.iter().enumerate() {
                 let delta = to[at] - face.z[at];
-                self.for_each(place, |row, value| products[row] += self.curvatures[row] * value * delta);
+                self.for_each(index, |row, value| products[row] += self.curvatures[row] * value * delta);
             }
             let slopes = slopes(to, &products);
             (products, slopes)
         });
         walk.products = products;
-        face.places.iter().zip(to).for_each(|(&place, to)| walk.z[place] = to);
+        face.indices.iter().zip(to).for_each(|(&index, to)| walk.z[index] = to);
         dropped
     }
 
     /// The Newton step on a face, roughly: conjugate gradients over the diagonal.
     fn conjugate_step(&self, face: &Face, walk: &Walk, enough: f64) -> Vec<f64> {
         let precondition = |residual: &[f64]| {
-            let over = |(&place, &residual): (&usize, &f64)| match walk.diagonal[place] {
+            let over = |(&index, &residual): (&usize, &f64)| match walk.diagonal[index] {
                 curvature if curvature > 0.0 => residual / curvature,
                 _ => 0.0,
             };
-            face.places.iter().zip(residual).map(over).collect()
+            face.indices.iter().zip(residual).map(over).collect()
         };
         let multiply = |direction: &[f64]| {
             let mut products = vec![0.0; self.curvatures.len()];
-            for (&place, &delta) in face.places.iter().zip(direction) {
-                self.for_each(place, |row, value| products[row] += self.curvatures[row] * value * delta);
+            for (&index, &delta) in face.indices.iter().zip(direction) {
+                self.for_each(index, |row, value| products[row] += self.curvatures[row] * value * delta);
             }
-            let entry = |(&place, &delta): (&usize, &f64)| {
-                let mut sum = walk.added[place] * delta;
-                self.for_each(place, |row, value| sum += value * products[row]);
+            let entry = |(&index, &delta): (&usize, &f64)| {
+                let mut sum = walk.added[index] * delta;
+                self.for_each(index, |row, value| sum += value * products[row]);
                 sum
             };
-            face.places.iter().zip(direction).map(entry).collect()
+            face.indices.iter().zip(direction).map(entry).collect()
         };
         let done = |residual: &[f64]| residual.iter().all(|residual| residual.abs() <= enough);
         let found = conjugate_gradients(face.descent(), CONJUGATE, precondition, multiply, done);
@@ -233,8 +233,8 @@ mod tests {
             let l1: Vec<f64> = terms.iter().map(|term| term.l1).collect();
             let value = |z: &[f64]| {
                 let step: Vec<f64> = z.iter().zip(&x).map(|(z, x)| z - x).collect();
-                let bend = |at: usize| (0..size).map(|other| hessian[at * size + other] * step[other]).sum::<f64>();
-                (0..size).map(|at| (u[at] + 0.5 * bend(at)) * step[at] + l1[at] * z[at].abs()).sum::<f64>()
+                let product = |at: usize| (0..size).map(|other| hessian[at * size + other] * step[other]).sum::<f64>();
+                (0..size).map(|at| (u[at] + 0.5 * product(at)) * step[at] + l1[at] * z[at].abs()).sum::<f64>()
             };
             let (mut z, mut slope) = (x.clone(), u.clone());
             Quadratic::new(size, hessian.clone().into()).solve(&l1, &mut z, &mut slope, 1e-12);

@@ -29,7 +29,7 @@ impl Memory {
     pub(crate) fn row_gradients(&mut self) -> &[f64] {
         if self.dual.slopes.is_empty() {
             self.dual.slopes = match self.shape.sees_all {
-                true => self.look().slopes.clone(),
+                true => self.evaluation().slopes.clone(),
                 false => pass::row_gradients(&self.problem, &self.margins),
             };
         }
@@ -53,10 +53,10 @@ impl Memory {
             }
             DualJob::Value(scale) => vec![pass::mean_conjugate(&problem, *scale, theta)].into(),
             DualJob::Gradient => pass::gradient(&problem, theta).into(),
-            DualJob::Curvature => vec![mean(&problem, &self.look().curvatures)].into(),
+            DualJob::Curvature => vec![mean(&problem, &self.evaluation().curvatures)].into(),
             DualJob::Move(step) => {
                 let mut theta = std::mem::take(self.dual.theta());
-                theta.iter_mut().zip(&self.look().curvatures).for_each(|(dual, h)| *dual -= step * h);
+                theta.iter_mut().zip(&self.evaluation().curvatures).for_each(|(dual, h)| *dual -= step * h);
                 let sum = mean(&problem, &theta);
                 self.dual.theta = Some(theta);
                 vec![sum].into()

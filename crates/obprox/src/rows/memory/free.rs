@@ -26,8 +26,8 @@ impl FreeColumns {
         let rows = match problem.columns() {
             Some(columns) => {
                 let mut rows = vec![Vec::new(); problem.n_rows()];
-                for (place, &feature) in features.iter().enumerate() {
-                    columns.for_each(feature as usize, |row, value| rows[row].push((place as u32, value)));
+                for (index, &feature) in features.iter().enumerate() {
+                    columns.for_each(feature as usize, |row, value| rows[row].push((index as u32, value)));
                 }
                 rows.iter_mut().for_each(|row: &mut Vec<_>| row.extend(one));
                 rows
@@ -36,8 +36,8 @@ impl FreeColumns {
                 let row = |row: usize| {
                     let mut entries = Vec::new();
                     problem.matrix().for_each(row, |column, value| {
-                        if let Ok(place) = features.binary_search(&(column as u32)) {
-                            entries.push((place as u32, value));
+                        if let Ok(index) = features.binary_search(&(column as u32)) {
+                            entries.push((index as u32, value));
                         }
                     });
                     entries.extend(one);
@@ -50,15 +50,15 @@ impl FreeColumns {
         Self { width, outputs: problem.outputs(), n_all: problem.total_rows(), is_held: vec![false; rows.len()], rows }
     }
 
-    /// Where output k of a place is among the coordinates.
-    fn at(&self, place: u32, output: usize) -> usize {
-        place as usize * self.outputs + output
+    /// Where output k of a index is among the coordinates.
+    fn at(&self, index: u32, output: usize) -> usize {
+        index as usize * self.outputs + output
     }
 
     /// The mean of |A·x|² over the rows.
     pub fn square_of_margins(&self, problem: &Problem, x: &[f64]) -> f64 {
         let square = |row: usize, k: usize| {
-            let margin: f64 = self.rows[row].iter().map(|&(place, value)| value * x[self.at(place, k)]).sum();
+            let margin: f64 = self.rows[row].iter().map(|&(index, value)| value * x[self.at(index, k)]).sum();
             problem.row_weight(row) * margin * margin
         };
         self.sum(1, |row, sum| sum[0] += (0..self.outputs).map(|k| square(row, k)).sum::<f64>())[0]
@@ -67,8 +67,8 @@ impl FreeColumns {
     /// The mean squares of the columns.
     pub fn squares(&self, problem: &Problem) -> Vec<f64> {
         self.sum(self.width, |row, sums| {
-            for &(place, value) in &self.rows[row] {
-                sums[place as usize] += problem.row_weight(row) * value * value;
+            for &(index, value) in &self.rows[row] {
+                sums[index as usize] += problem.row_weight(row) * value * value;
             }
         })
     }
@@ -78,20 +78,20 @@ impl FreeColumns {
         self.sum_products(problem, 1, |row, entry| entry[0] = problem.row_weight(row))
     }
 
-    /// Subtracts from the columns of these places such sums of all.
+    /// Subtracts from the columns of these indices such sums of all.
     pub fn replace(&mut self, by: &[(usize, Vec<f64>)]) {
-        for (place, share) in by {
+        for (index, share) in by {
             for row in &mut self.rows {
                 let of = |sum: f64, &(other, value): &(u32, f64)| sum + share[other as usize] * value;
                 let others: f64 = row.iter().fold(0.0, of);
-                let own = row.iter().position(|entry| entry.0 as usize == *place);
+                let own = row.iter().position(|entry| entry.0 as usize == *index);
                 let value = own.map_or(0.0, |at| row[at].1);
                 // The rest of what is the same to rounding is noise, and not a column.
                 let rest = value - others;
                 let rest = if rest.abs() <= NOISE * (value.abs() + others.abs()) { 0.0 } else { rest };
                 match own {
                     Some(at) => row[at].1 = rest,
-                    None if rest != 0.0 => row.push((*place as u32, rest)),
+                    None if rest != 0.0 => row.push((*index as u32, rest)),
                     None => {}
                 }
             }
@@ -104,9 +104,9 @@ impl FreeColumns {
         self.sum(self.width * self.outputs, |row, sums| {
             let weight = problem.row_weight(row);
             if weight > 0.0 {
-                for &(place, value) in &self.rows[row] {
+                for &(index, value) in &self.rows[row] {
                     for (k, dual) in duals[row * self.outputs..][..self.outputs].iter().enumerate() {
-                        sums[self.at(place, k)] += weight * value * dual;
+                        sums[self.at(index, k)] += weight * value * dual;
                     }
                 }
             }
@@ -133,8 +133,8 @@ impl FreeColumns {
                 return false;
             }
             let mut shift = vec![0.0; outputs];
-            for &(place, value) in &lists[row] {
-                let delta = &delta[place as usize * outputs..][..outputs];
+            for &(index, value) in &lists[row] {
+                let delta = &delta[index as usize * outputs..][..outputs];
                 shift.iter_mut().zip(delta).for_each(|(shift, delta)| *shift += value * delta);
             }
             let mut entries = vec![0.0; outputs * outputs];
@@ -180,11 +180,11 @@ impl FreeColumns {
             }
             let mut entries = vec![0.0; outputs * outputs];
             block(row, &mut entries);
-            for &(place, value) in &self.rows[row] {
-                for &(other, with) in self.rows[row].iter().filter(|(other, _)| *other <= place) {
+            for &(index, value) in &self.rows[row] {
+                for &(other, with) in self.rows[row].iter().filter(|(other, _)| *other <= index) {
                     for (at, entry) in entries.iter().enumerate() {
                         let (k, m) = (at / outputs, at % outputs);
-                        let (at, other) = (place as usize * outputs + k, other as usize * outputs + m);
+                        let (at, other) = (index as usize * outputs + k, other as usize * outputs + m);
                         sums[at * size + other] += value * with * entry;
                     }
                 }

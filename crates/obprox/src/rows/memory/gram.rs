@@ -48,16 +48,16 @@ fn by_chunks(
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
     let mut gram = vec![0.0; size * size];
-    for (place, line) in gram.chunks_exact_mut(size.max(1)).enumerate() {
-        line[..=place].copy_from_slice(&sums[line_start(place)..line_start(place + 1)]);
+    for (index, line) in gram.chunks_exact_mut(size.max(1)).enumerate() {
+        line[..=index].copy_from_slice(&sums[line_start(index)..line_start(index + 1)]);
     }
     gram
 }
 
 /// Where a line starts in a triangle without gaps.
 #[inline]
-fn line_start(place: usize) -> usize {
-    place * (place + 1) / 2
+fn line_start(index: usize) -> usize {
+    index * (index + 1) / 2
 }
 
 /// Of rows that are stored sparsely, where every value is 1 or not.
@@ -68,19 +68,19 @@ fn of_sparse<R: Rows + Sync, const ONES: bool>(
     curvatures: &[f64],
 ) -> Vec<f64> {
     let size = features.len() + usize::from(intercept);
-    let mut places = vec![NOT_WANTED; rows.n_cols()];
-    features.iter().enumerate().for_each(|(place, &feature)| places[feature as usize] = place as u32);
+    let mut indices = vec![NOT_WANTED; rows.n_cols()];
+    features.iter().enumerate().for_each(|(index, &feature)| indices[feature as usize] = index as u32);
     by_chunks(size, curvatures.len(), |chunks, sums| {
-        // A row: its places and values.
+        // A row: its indices and values.
         let (mut at, mut values) = (vec![0; size + 1], vec![1.0; size + 1]);
         for row in chunks.flatten().filter(|&row| curvatures[row] != 0.0) {
             let mut len = 0;
             rows.for_each(row, |column, value| {
-                at[len] = places[column];
+                at[len] = indices[column];
                 if !ONES {
                     values[len] = value;
                 }
-                len += usize::from(places[column] != NOT_WANTED);
+                len += usize::from(indices[column] != NOT_WANTED);
             });
             if intercept {
                 (at[len], values[len]) = (size as u32 - 1, 1.0);
@@ -94,31 +94,31 @@ fn of_sparse<R: Rows + Sync, const ONES: bool>(
 /// Lines of a triangle that a sparse row is added to at a time.
 const LINES: usize = 4;
 
-/// Adds h·ddᵀ of a sparse row d to a triangle: its places, which rise, and their values (nothing where all are 1).
+/// Adds h·ddᵀ of a sparse row d to a triangle: its indices, which rise, and their values (nothing where all are 1).
 ///
-/// Four lines at a time: each place is looked up once for all, and there are fewer loops, whose ends are hard to foresee.
+/// Four lines at a time: each index is looked up once for all, and there are fewer loops, whose ends are hard to foresee.
 #[inline]
-fn add_row<const ONES: bool>(sums: &mut [f64], places: &[u32], values: &[f64], h: f64) {
+fn add_row<const ONES: bool>(sums: &mut [f64], indices: &[u32], values: &[f64], h: f64) {
     let value = |at: usize| if ONES { 1.0 } else { values[at] };
-    let first = places.len() % LINES;
+    let first = indices.len() % LINES;
     for end in 0..first {
-        let last = places[end] as usize;
+        let last = indices[end] as usize;
         let line = &mut sums[line_start(last)..][..=last];
         let scaled = h * value(end);
-        for (at, &place) in places[..=end].iter().enumerate() {
-            line[place as usize] += scaled * value(at);
+        for (at, &index) in indices[..=end].iter().enumerate() {
+            line[index as usize] += scaled * value(at);
         }
     }
-    for start in (first..places.len()).step_by(LINES) {
-        let four: [usize; LINES] = std::array::from_fn(|line| places[start + line] as usize);
+    for start in (first..indices.len()).step_by(LINES) {
+        let four: [usize; LINES] = std::array::from_fn(|line| indices[start + line] as usize);
         let scaled: [f64; LINES] = std::array::from_fn(|line| h * value(start + line));
         let (head, rest) = sums.split_at_mut(line_start(four[1]));
         let (second, rest) = rest.split_at_mut(line_start(four[2]) - line_start(four[1]));
         let (third, fourth) = rest.split_at_mut(line_start(four[3]) - line_start(four[2]));
         let mut lines = [&mut head[line_start(four[0])..], second, third, fourth];
-        for (at, &place) in places[..start].iter().enumerate() {
+        for (at, &index) in indices[..start].iter().enumerate() {
             for (line, scaled) in lines.iter_mut().zip(scaled) {
-                line[place as usize] += scaled * value(at);
+                line[index as usize] += scaled * value(at);
             }
         }
         for (own, (line, scaled)) in lines.iter_mut().zip(scaled).enumerate() {
@@ -133,7 +133,7 @@ fn add_row<const ONES: bool>(sums: &mut [f64], places: &[u32], values: &[f64], h
 const TALL: usize = 4;
 const WIDE: usize = 8;
 
-/// Of rows that are stored whole.
+/// Of rows that are stored densely.
 fn of_dense<V: Value>(rows: &Dense<V>, features: &[u32], intercept: bool, curvatures: &[f64]) -> Vec<f64> {
     let size = features.len() + usize::from(intercept);
     let width = size.max(1).next_multiple_of(WIDE);
@@ -153,8 +153,8 @@ fn of_dense<V: Value>(rows: &Dense<V>, features: &[u32], intercept: bool, curvat
             }
             add_product(&mut square, width, &scaled[..len * width], &plain[..len * width]);
         }
-        for place in 0..size {
-            sums[line_start(place)..line_start(place + 1)].copy_from_slice(&square[place * width..][..=place]);
+        for index in 0..size {
+            sums[line_start(index)..line_start(index + 1)].copy_from_slice(&square[index * width..][..=index]);
         }
     })
 }

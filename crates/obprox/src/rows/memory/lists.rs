@@ -9,16 +9,16 @@ use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::prefetch::prefetch_range;
 
-/// Some columns turned back into rows: for each row its places, which rise, and their values.
+/// Some columns turned back into rows: for each row its indices, which rise, and their values.
 ///
 /// The lists are walked so often that their bytes count. Values are kept in single precision: a Hessian that is off by 10⁻⁷
 /// steps as well as the true one. Where all values of a row are the same, as of ones brought to unit length, the row keeps
-/// it and the list has places alone.
+/// it and the list has indices alone.
 #[derive(Debug)]
 pub(super) struct RowLists {
     /// The rows, some in each, in their order: they are made side by side.
     parts: Vec<Part>,
-    /// What the values of each place were divided by to fit single precision, where any were.
+    /// What the values of each index were divided by to fit single precision, where any were.
     units: Option<Vec<f64>>,
     /// The one value of each row, where every row has but one and it is not 1 anyway.
     common: Option<Vec<f64>>,
@@ -31,25 +31,25 @@ struct Part {
     /// Where the list of each row starts, and the last ends.
     starts: Vec<usize>,
     /// The lists of the rows, one after the other.
-    places: Huge<u16>,
+    indices: Huge<u16>,
     /// Their values; none where they are all 1 or common to their row.
     values: Huge<f32>,
-    /// Where the entries of each place start, and the last end.
+    /// Where the entries of each index start, and the last end.
     columns: Vec<usize>,
-    /// The row of each entry of a place, counted from the first, and how far into the row's list the entry lies.
+    /// The row of each entry of a index, counted from the first, and how far into the row's list the entry lies.
     rows: Huge<[u32; 2]>,
 }
 
 /// Numbers whose products single precision holds with ease.
 const ORDINARY: std::ops::Range<f64> = 1e-15..1e15;
 
-/// More than there are places in any list: a line of sums is so long, and no place has to be checked.
-const MOST_PLACES: usize = 4096;
+/// More than there are indices in any list: a line of sums is so long, and no index has to be checked.
+const MOST_INDICES: usize = 4096;
 
 impl RowLists {
-    /// Takes the given columns, each a row of a matrix; their places are in their order.
+    /// Takes the given columns, each a row of a matrix; their indices are in their order.
     pub fn of(n_rows: usize, columns: &[(&Matrix, usize)]) -> Self {
-        assert!(columns.len() < MOST_PLACES, "a Hessian of so many features is never made");
+        assert!(columns.len() < MOST_INDICES, "a Hessian of so many features is never made");
         let are_ones = matches!(columns.first(), Some((Matrix::Ones(_), _)));
         let unit = |&(matrix, at): &(&Matrix, usize)| {
             if are_ones {
@@ -66,7 +66,7 @@ impl RowLists {
         // Whether rows have one value must not hang on how they are dealt.
         let common = if are_ones || units.is_some() { None } else { common_values(columns, &ranges) };
         let has_values = !are_ones && common.is_none();
-        let unit = |place: usize| units.as_ref().map_or(1.0, |units| units[place]);
+        let unit = |index: usize| units.as_ref().map_or(1.0, |units| units[index]);
         let parts = ranges.into_par_iter().map(|range| Part::of(columns, has_values, unit, range)).collect();
         Self { parts, units, common }
     }
@@ -82,9 +82,9 @@ impl RowLists {
         let mut gram = Huge::zeros(size * size);
         let lines = gram.par_chunks_mut(size.max(1)).enumerate().with_max_len(8);
         lines.for_each_init(
-            || vec![0.0; MOST_PLACES],
+            || vec![0.0; MOST_INDICES],
             |sums, (line, out)| {
-                let sums: &mut [f64; MOST_PLACES] = (&mut sums[..]).try_into().expect("that long");
+                let sums: &mut [f64; MOST_INDICES] = (&mut sums[..]).try_into().expect("that long");
                 for part in &self.parts {
                     let rows = part.first..part.first + part.starts.len() - 1;
                     if intercept && line + 1 == size {
@@ -98,9 +98,9 @@ impl RowLists {
             },
         );
         if let Some(units) = &self.units {
-            let unit = |place: usize| units.get(place).copied().unwrap_or(1.0);
-            for (place, line) in gram.chunks_exact_mut(size).enumerate() {
-                line.iter_mut().enumerate().for_each(|(other, sum)| *sum *= unit(place) * unit(other));
+            let unit = |index: usize| units.get(index).copied().unwrap_or(1.0);
+            for (index, line) in gram.chunks_exact_mut(size).enumerate() {
+                line.iter_mut().enumerate().for_each(|(other, sum)| *sum *= unit(index) * unit(other));
             }
         }
         gram
@@ -151,17 +151,17 @@ impl Part {
         }
         (0..range.len()).for_each(|row| starts[row + 1] += starts[row]);
         let total = starts[range.len()];
-        let (mut places, mut rows) = (Huge::zeros(total), Huge::zeros(total));
+        let (mut indices, mut rows) = (Huge::zeros(total), Huge::zeros(total));
         let mut values = Huge::zeros(if has_values { total } else { 0 });
-        let (place_to, row_to, value_to) = (&mut places[..], &mut rows[..], &mut values[..]);
+        let (index_to, row_to, value_to) = (&mut indices[..], &mut rows[..], &mut values[..]);
         let mut next = starts.clone();
         let mut at = 0;
-        for (place, &(matrix, column)) in columns.iter().enumerate() {
-            let unit = unit(place);
+        for (index, &(matrix, column)) in columns.iter().enumerate() {
+            let unit = unit(index);
             matrix.for_each_in(column, range.clone(), |row, value| {
                 let row = row - range.start;
                 let to = next[row];
-                place_to[to] = place as u16;
+                index_to[to] = index as u16;
                 if has_values {
                     value_to[to] = (value / unit) as f32;
                 }
@@ -170,17 +170,17 @@ impl Part {
                 at += 1;
             });
         }
-        Self { first: range.start, starts, places, values, columns: column_starts, rows }
+        Self { first: range.start, starts, indices, values, columns: column_starts, rows }
     }
 
     /// Adds what these rows have to a line of the triangle: hᵢ as it is, or times the square of the row's one value.
-    fn add_line(&self, sums: &mut [f64; MOST_PLACES], line: usize, curvatures: &[f64]) {
+    fn add_line(&self, sums: &mut [f64; MOST_INDICES], line: usize, curvatures: &[f64]) {
         let rows = &self.rows[self.columns[line]..self.columns[line + 1]];
         for (at, &[row, offset]) in rows.iter().enumerate() {
             // The lists lie anywhere in memory: a look ahead hides the way there.
             if let Some(&[row, offset]) = rows.get(at + 8) {
                 let start = self.starts[row as usize];
-                prefetch_range(&self.places, start..start + offset as usize + 1);
+                prefetch_range(&self.indices, start..start + offset as usize + 1);
                 if !self.values.is_empty() {
                     prefetch_range(&self.values, start..start + offset as usize + 1);
                 }
@@ -190,27 +190,27 @@ impl Part {
                 continue;
             }
             let list = start..start + offset as usize + 1;
-            let places = &self.places[list.clone()];
+            let indices = &self.indices[list.clone()];
             if self.values.is_empty() {
-                places.iter().for_each(|&place| sums[place as usize % MOST_PLACES] += curvature);
+                indices.iter().for_each(|&index| sums[index as usize % MOST_INDICES] += curvature);
                 continue;
             }
             let values = &self.values[list];
             let scaled = curvature * f64::from(values[offset as usize]);
-            for (&place, &value) in places.iter().zip(values) {
-                sums[place as usize % MOST_PLACES] += scaled * f64::from(value);
+            for (&index, &value) in indices.iter().zip(values) {
+                sums[index as usize % MOST_INDICES] += scaled * f64::from(value);
             }
         }
     }
 
     /// The same to the line of the intercept: hᵢ, and hᵢ times the row's one value where it has one.
-    fn add_intercept(&self, sums: &mut [f64; MOST_PLACES], line: usize, curvatures: &[f64], pulls: &[f64]) {
+    fn add_intercept(&self, sums: &mut [f64; MOST_INDICES], line: usize, curvatures: &[f64], pulls: &[f64]) {
         for (row, (&curvature, &pull)) in curvatures.iter().zip(pulls).enumerate() {
             sums[line] += curvature;
             let list = self.starts[row]..self.starts[row + 1];
-            for (at, &place) in self.places[list.clone()].iter().enumerate() {
+            for (at, &index) in self.indices[list.clone()].iter().enumerate() {
                 let value = self.values.get(list.start + at).map_or(1.0, |&value| f64::from(value));
-                sums[place as usize % MOST_PLACES] += pull * value;
+                sums[index as usize % MOST_INDICES] += pull * value;
             }
         }
     }

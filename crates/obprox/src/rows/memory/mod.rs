@@ -1,7 +1,7 @@
 //! Rows in this process's memory.
 //!
 //! How they are laid out is decided here and nobody else's business. With few features they stay as they are, and one pass
-//! at a point ([`pass::look`]) gives the losses, every slope and every curvature. Otherwise a working set takes its columns
+//! at a point ([`pass::evaluate`]) gives the losses, every slope and every curvature. Otherwise a working set takes its columns
 //! out of the rows, each once (`set`), margins are kept from step to step, and what a step does to them is known before
 //! it is taken.
 
@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use self::centring::Alike;
 use self::descent::Descent;
 use self::dual::Dual;
-use self::pass::{BLOCK, Look};
+use self::pass::{BLOCK, Evaluation};
 use self::set::WorkingSet;
 use super::{Job, Model, Shape, Shards, Sums, between};
 use crate::Result;
@@ -39,11 +39,11 @@ pub(crate) struct Memory {
     shape: Shape,
     /// Where they are, if a pass sees all.
     point: Option<Point>,
-    /// x·d + b of each row, K a row; with [`Self::look`] they are there.
+    /// x·d + b of each row, K a row; with [`Self::evaluation`] they are there.
     margins: Vec<f64>,
-    look: Option<Look>,
-    /// A look before it, whose memory the next may have.
-    spare: Option<Look>,
+    evaluation: Option<Evaluation>,
+    /// An evaluation before it, whose memory the next may have.
+    spare: Option<Evaluation>,
     alike: Option<Option<Alike>>,
     set: Arc<WorkingSet>,
     slopes: Option<RowSlopes>,
@@ -65,10 +65,10 @@ struct RowSlopes {
 struct Step {
     x: Vec<f64>,
     z: Vec<f64>,
-    /// What the whole of it adds to the margins, where that is known.
+    /// What all of it adds to the margins, where that is known.
     shift: Vec<f64>,
     /// What is seen at its end, where someone looked.
-    end: Option<Look>,
+    end: Option<Evaluation>,
 }
 
 /// Margins after a share of a step.
@@ -92,7 +92,7 @@ impl Memory {
             problem,
             point: None,
             margins: Vec::new(),
-            look: None,
+            evaluation: None,
             spare: None,
             alike: None,
             set: Arc::default(),
@@ -105,8 +105,8 @@ impl Memory {
 
     /// Forgets all that was known of the point before.
     fn moved(&mut self) {
-        if let Some(look) = self.look.take() {
-            self.spare = Some(look);
+        if let Some(evaluation) = self.evaluation.take() {
+            self.spare = Some(evaluation);
         }
         (self.alike, self.slopes, self.step) = (None, None, None);
         self.dual = Dual::default();
@@ -118,29 +118,29 @@ impl Memory {
         let weights = point.nonzeros();
         if self.shape.sees_all {
             self.point = Some(point.clone());
-            // A look will see the rest.
+            // The evaluation will see the rest.
             self.margins.clear();
             if weights.is_empty() {
                 self.margins.resize(problem.n_rows(), point.intercept[0]);
             }
             return;
         }
-        let place = |&(at, weight): &(u32, f64)| {
-            let place = self.set.features.binary_search(&(at / outputs as u32)).ok()?;
-            Some((at as usize % outputs, place, weight))
+        let index = |&(at, weight): &(u32, f64)| {
+            let index = self.set.features.binary_search(&(at / outputs as u32)).ok()?;
+            Some((at as usize % outputs, index, weight))
         };
-        match weights.iter().map(place).collect::<Option<Vec<_>>>() {
+        match weights.iter().map(index).collect::<Option<Vec<_>>>() {
             None if problem.columns().is_none() => self.margins = pass::margins(problem.matrix(), point),
             placed => {
                 let mut features: Vec<u32> = weights.iter().map(|(at, _)| at / outputs as u32).collect();
                 let placed = placed.unwrap_or_else(|| {
                     features.dedup();
                     self.set = WorkingSet::new(&problem, std::mem::take(&mut features), &self.set);
-                    let place = |&(at, weight): &(u32, f64)| {
-                        let place = self.set.features.partition_point(|&feature| feature < at / outputs as u32);
-                        (at as usize % outputs, place, weight)
+                    let index = |&(at, weight): &(u32, f64)| {
+                        let index = self.set.features.partition_point(|&feature| feature < at / outputs as u32);
+                        (at as usize % outputs, index, weight)
                     };
-                    weights.iter().map(place).collect()
+                    weights.iter().map(index).collect()
                 });
                 self.margins.resize(problem.n_rows() * outputs, 0.0);
                 for row in self.margins.chunks_exact_mut(outputs) {
@@ -152,14 +152,16 @@ impl Memory {
     }
 
     /// Looks at the rows where they are, if that was not done.
-    fn look(&mut self) -> &Look {
-        let Self { problem, point, look, spare, .. } = self;
-        look.get_or_insert_with(|| pass::look(problem, point.as_ref().expect("rows that were placed"), spare.take()))
+    fn evaluation(&mut self) -> &Evaluation {
+        let Self { problem, point, evaluation, spare, .. } = self;
+        evaluation.get_or_insert_with(|| {
+            pass::evaluate(problem, point.as_ref().expect("rows that were placed"), spare.take())
+        })
     }
 
     /// x·d + b of each row.
     pub(crate) fn margins(&mut self) -> &[f64] {
-        if self.look.is_some() || self.margins.is_empty() { &self.look().margins } else { &self.margins }
+        if self.evaluation.is_some() || self.margins.is_empty() { &self.evaluation().margins } else { &self.margins }
     }
 
     fn centre(&mut self, shift: &[f64]) -> Vec<f64> {
@@ -187,9 +189,9 @@ impl Memory {
     fn gradient(&mut self, columns: bool) -> Sums {
         let problem = Arc::clone(&self.problem);
         if self.shape.sees_all {
-            let look = self.look();
-            let array = if columns { look.gradient.clone().into() } else { Huge::default() };
-            return Sums { numbers: vec![look.loss, look.intercept_slope], array };
+            let evaluation = self.evaluation();
+            let array = if columns { evaluation.gradient.clone().into() } else { Huge::default() };
+            return Sums { numbers: vec![evaluation.loss, evaluation.intercept_slope], array };
         }
         let mut numbers = vec![pass::mean_loss(&problem, &self.margins)];
         let slopes = self.row_gradients();
@@ -203,9 +205,9 @@ impl Memory {
         let with_intercept = problem.has_intercept();
         if self.shape.sees_all {
             let set = Arc::clone(&self.set);
-            let look = self.look();
-            let of_set = features.then(|| set.features.iter().map(|&feature| look.gradient[feature as usize]));
-            return of_set.into_iter().flatten().chain(with_intercept.then_some(look.intercept_slope)).collect();
+            let evaluation = self.evaluation();
+            let of_set = features.then(|| set.features.iter().map(|&feature| evaluation.gradient[feature as usize]));
+            return of_set.into_iter().flatten().chain(with_intercept.then_some(evaluation.intercept_slope)).collect();
         }
         let set = Arc::clone(&self.set);
         let on_set = |slopes: &[f64]| {
@@ -243,7 +245,7 @@ impl Memory {
             return done;
         }
         let problem = Arc::clone(&self.problem);
-        let mut curvatures = self.look().curvatures.clone();
+        let mut curvatures = self.evaluation().curvatures.clone();
         curvatures.iter_mut().zip(&self.secants).for_each(|(h, &secant)| *h = h.max(secant));
         let share = 1.0 / problem.total_rows() as f64;
         for (row, curvature) in curvatures.iter_mut().enumerate() {
@@ -261,7 +263,7 @@ impl Memory {
     }
 
     /// A block for each pair of outputs: H = Σ wᵢ (diag(p) − ppᵀ) ⊗ dᵢdᵢᵀ / N of the softmax. Coordinate k·width + j is
-    /// output k of place j.
+    /// output k of index j.
     fn joint_hessian(&mut self, size: usize) -> Vec<f64> {
         let (problem, outputs) = (Arc::clone(&self.problem), self.problem.outputs());
         let (n_rows, squares) = (problem.n_rows(), outputs * outputs);
@@ -342,9 +344,9 @@ impl Memory {
         let mut shift = vec![0.0; self.problem.n_rows() * all];
         let mut weights = Vec::new();
         for (at, delta) in change.enumerate().filter(|(_, delta)| *delta != 0.0) {
-            let (output, place) = (outputs.start + at / width, at % width);
-            if place < features {
-                weights.push((output, place, delta));
+            let (output, index) = (outputs.start + at / width, at % width);
+            if index < features {
+                weights.push((output, index, delta));
             } else {
                 shift.iter_mut().skip(output).step_by(all).for_each(|shift| *shift = delta);
             }
@@ -357,14 +359,14 @@ impl Memory {
     fn loss(&mut self, size: f64) -> f64 {
         let problem = Arc::clone(&self.problem);
         if size == 0.0 {
-            return if self.shape.sees_all { self.look().loss } else { pass::mean_loss(&problem, &self.margins) };
+            return if self.shape.sees_all { self.evaluation().loss } else { pass::mean_loss(&problem, &self.margins) };
         }
         let Some(mut step) = self.step.take() else { return f64::NAN };
         let loss = if self.shape.sees_all && size == 1.0 {
-            let look = pass::look(&problem, &self.all_features(&step.z), self.spare.take());
-            step.end.insert(look).loss
+            let evaluation = pass::evaluate(&problem, &self.all_features(&step.z), self.spare.take());
+            step.end.insert(evaluation).loss
         } else {
-            // What the whole step would do to the margins is known: any part of it costs no pass over the data.
+            // What the full step would do to the margins is known: any part of it costs no pass over the data.
             self.complete(&mut step);
             pass::mean_loss(&problem, &shifted(self.margins(), size, &step.shift))
         };
@@ -379,8 +381,8 @@ impl Memory {
         }
         let problem = Arc::clone(&self.problem);
         let to = match &step.end {
-            Some(look) => &look.margins,
-            None => &step.end.insert(pass::look(&problem, &self.all_features(&step.z), self.spare.take())).margins,
+            Some(evaluation) => &evaluation.margins,
+            None => &step.end.insert(pass::evaluate(&problem, &self.all_features(&step.z), self.spare.take())).margins,
         };
         step.shift = to.iter().zip(self.margins()).map(|(to, from)| to - from).collect();
     }
@@ -402,8 +404,8 @@ impl Memory {
         self.margins.clear();
         self.point = Some(self.all_features(&between(&step.x, &step.z, size)));
         match end {
-            Some(look) if size == 1.0 => self.look = Some(look),
-            Some(look) => self.spare = Some(look),
+            Some(evaluation) if size == 1.0 => self.evaluation = Some(evaluation),
+            Some(evaluation) => self.spare = Some(evaluation),
             None => {}
         }
     }
@@ -445,9 +447,9 @@ impl Memory {
                 let gram = self.set.gram(&self.problem, order, &vec![1.0; self.problem.n_rows()]);
                 gram.iter().step_by(order.len() + 1).copied().collect::<Vec<f64>>().into()
             }
-            Job::HessianLines { output, places } => {
+            Job::HessianLines { output, indices } => {
                 let lines = self.with_curvatures(*output, |rows, curvatures| {
-                    rows.set.gram_lines(&rows.problem, places, curvatures)
+                    rows.set.gram_lines(&rows.problem, indices, curvatures)
                 });
                 lines.into_iter().flatten().collect::<Huge<f64>>().into()
             }
@@ -492,7 +494,7 @@ impl Shards for Memory {
     }
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        // Margins could be computed anew, but not to the same bits. A look can.
+        // Margins could be computed anew, but not to the same bits. An evaluation can.
         write_array(out, if self.shape.sees_all { &[] } else { &self.margins })?;
         write_array(out, &self.secants)
     }

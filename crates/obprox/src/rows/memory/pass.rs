@@ -264,7 +264,7 @@ fn fold_tasks(n_rows: usize, len: usize, add: impl Fn(Range<usize>, &mut [f64]) 
 }
 
 /// What f is like at a point, of a loss with one output.
-pub(crate) struct Look {
+pub(crate) struct Evaluation {
     pub margins: Vec<f64>,
     /// ℓ′ and ℓ″ of each row.
     pub slopes: Vec<f64>,
@@ -278,11 +278,11 @@ pub(crate) struct Look {
 
 /// All of it in one pass over rows of few columns: a block of rows is in the nearest caches when its margins have become
 /// slopes, which then pull at the columns. How many tasks there are depends on the number of rows alone, and so do the
-/// bits. The look may have the memory of another.
-pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Look {
+/// bits. The evaluation may have the memory of another.
+pub(crate) fn evaluate(problem: &Problem, point: &Point, spare: Option<Evaluation>) -> Evaluation {
     let (loss, n_rows) = (problem.loss(), problem.n_rows());
     let share = rows_a_task(n_rows);
-    let spare = spare.map(|look| (look.margins, look.slopes, look.curvatures));
+    let spare = spare.map(|evaluation| (evaluation.margins, evaluation.slopes, evaluation.curvatures));
     let (mut margins, mut slopes, mut curvatures) =
         spare.unwrap_or_else(|| (vec![0.0; n_rows], vec![0.0; n_rows], vec![0.0; n_rows]));
     let tasks = margins.par_chunks_mut(share).zip(slopes.par_chunks_mut(share)).zip(curvatures.par_chunks_mut(share));
@@ -326,7 +326,7 @@ pub(crate) fn look(problem: &Problem, point: &Point, spare: Option<Look>) -> Loo
     let scale = 1.0 / problem.total_rows() as f64;
     gradient.iter_mut().for_each(|sum| *sum *= scale);
     let [loss, intercept_slope] = totals.map(|total| scale * total);
-    Look { margins, slopes, curvatures, loss, gradient, intercept_slope }
+    Evaluation { margins, slopes, curvatures, loss, gradient, intercept_slope }
 }
 
 fn add_up(totals: &mut [f64; 2], of: [f64; 2]) {
@@ -380,7 +380,7 @@ fn add_rows<R: Rows>(
     sums: &mut [f64],
 ) {
     let first = columns.start;
-    let whole = columns == (0..rows.n_cols());
+    let all = columns == (0..rows.n_cols());
     for row in 0..rows.n_rows() {
         let weight = problem.row_weight(row);
         if weight == 0.0 {
@@ -388,7 +388,7 @@ fn add_rows<R: Rows>(
         }
         if outputs == 1 {
             let pull = weight * gradients[row];
-            if whole {
+            if all {
                 rows.add_all_to(row, pull, sums);
             } else {
                 rows.add_to(row, columns.clone(), pull, sums);
@@ -528,20 +528,24 @@ mod tests {
                 let data = Dataset::new(matrix.clone(), targets);
                 let terms = Terms { row_weights, ..Terms::default() };
                 let problem = Problem::new(data, loss.build(2), &terms).unwrap();
-                let look = look(&problem, &point, None);
+                let evaluation = evaluate(&problem, &point, None);
                 let near = |a: f64, b: f64| (a - b).abs() <= 1e-13 * (1.0 + b.abs());
                 let margins = margins(problem.matrix(), &point);
                 let row_gradients = row_gradients(&problem, &margins);
                 let gradient = gradient(&problem, &row_gradients);
-                assert!(look.margins.iter().zip(&margins).all(|(a, b)| near(*a, *b)), "{loss:?}");
-                assert!(look.slopes.iter().zip(&row_gradients).all(|(a, b)| near(*a, *b)), "{loss:?}");
-                assert!(look.gradient.iter().zip(&gradient[..]).all(|(a, b)| near(*a, *b)), "{loss:?}");
-                assert!(near(look.loss, mean_loss(&problem, &margins)), "{loss:?}");
-                assert!(near(look.intercept_slope, intercept_gradient(&problem, &row_gradients)[0]), "{loss:?}");
+                assert!(evaluation.margins.iter().zip(&margins).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(evaluation.slopes.iter().zip(&row_gradients).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(evaluation.gradient.iter().zip(&gradient[..]).all(|(a, b)| near(*a, *b)), "{loss:?}");
+                assert!(near(evaluation.loss, mean_loss(&problem, &margins)), "{loss:?}");
+                assert!(near(evaluation.intercept_slope, intercept_gradient(&problem, &row_gradients)[0]), "{loss:?}");
                 let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-                let other = super::look(&problem, &Point { intercept: vec![9.0], ..point.clone() }, None);
-                let again = on_one_thread.install(|| super::look(&problem, &point, Some(other)));
-                assert_eq!((again.loss.to_bits(), &again.gradient), (look.loss.to_bits(), &look.gradient), "{loss:?}");
+                let other = super::evaluate(&problem, &Point { intercept: vec![9.0], ..point.clone() }, None);
+                let again = on_one_thread.install(|| super::evaluate(&problem, &point, Some(other)));
+                assert_eq!(
+                    (again.loss.to_bits(), &again.gradient),
+                    (evaluation.loss.to_bits(), &evaluation.gradient),
+                    "{loss:?}"
+                );
             }
         }
     }
@@ -551,7 +555,7 @@ mod tests {
         let data = Dataset::new(Matrix::from_dense(3, 1, &[1.0, -1.0, 1e300]), vec![1.0, 2.0, 3.0]);
         let terms = Terms { row_weights: Some(vec![1.0, 1.0, 0.0]), ..Terms::default() };
         let problem = Problem::new(data, LossKind::Poisson.build(2), &terms).unwrap();
-        let look = look(&problem, &Point { weights: vec![0.5], intercept: vec![0.0] }, None);
-        assert!(look.margins[2] > 1e299 && look.loss.is_finite() && look.gradient[0].is_finite());
+        let evaluation = evaluate(&problem, &Point { weights: vec![0.5], intercept: vec![0.0] }, None);
+        assert!(evaluation.margins[2] > 1e299 && evaluation.loss.is_finite() && evaluation.gradient[0].is_finite());
     }
 }

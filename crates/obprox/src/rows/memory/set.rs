@@ -24,7 +24,7 @@ const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
 pub(super) struct WorkingSet {
     pub features: Vec<u32>,
     /// Whether these are all there are.
-    whole: bool,
+    has_all: bool,
     /// The columns that a set before it took out of the rows.
     known: Taken,
     /// Its own.
@@ -43,10 +43,10 @@ pub(super) struct Taken {
     features: Vec<u32>,
     parts: Vec<Arc<Matrix>>,
     /// The part that each feature is in, and where.
-    places: Vec<(u32, u32)>,
+    indices: Vec<(u32, u32)>,
 }
 
-/// Parts that columns may lie in before all are taken out anew: each is one more place to look.
+/// Parts that columns may lie in before all are taken out anew: each is one more place to search.
 const MOST_PARTS: usize = 8;
 
 impl Taken {
@@ -63,16 +63,16 @@ impl Taken {
             let some = (new.len() < rows.n_cols()).then_some(&new[..]);
             parts.push(Arc::new(rows.transposed(some)));
         }
-        let place = |feature: &u32| match find(feature) {
-            Some(at) => known.places[at],
+        let index = |feature: &u32| match find(feature) {
+            Some(at) => known.indices[at],
             None => (fresh, next.next().expect("there is no end")),
         };
-        let places = features.iter().map(place).collect();
-        Self { features: features.to_vec(), parts, places }
+        let indices = features.iter().map(index).collect();
+        Self { features: features.to_vec(), parts, indices }
     }
 }
 
-/// The columns of a set by their places in it.
+/// The columns of a set by their indices in it.
 #[derive(Clone, Copy)]
 pub(super) enum Placed<'a> {
     /// Among the columns of all features.
@@ -82,43 +82,43 @@ pub(super) enum Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// Where the column of a place is: it is a row there.
+    /// Where the column of a index is: it is a row there.
     #[inline]
-    pub fn at(self, place: usize) -> (&'a Matrix, usize) {
+    pub fn at(self, index: usize) -> (&'a Matrix, usize) {
         match self {
-            Self::Among(columns, features) => (columns, features[place] as usize),
+            Self::Among(columns, features) => (columns, features[index] as usize),
             Self::Taken(taken) => {
-                let (part, row) = taken.places[place];
+                let (part, row) = taken.indices[index];
                 (&taken.parts[part as usize], row as usize)
             }
         }
     }
 
-    pub fn len(self, place: usize) -> usize {
-        let (matrix, row) = self.at(place);
+    pub fn len(self, index: usize) -> usize {
+        let (matrix, row) = self.at(index);
         matrix.row_len(row)
     }
 
     /// Calls `visit(row, value)` for the entries of a column.
-    pub fn for_each(self, place: usize, visit: impl FnMut(usize, f64)) {
-        let (matrix, row) = self.at(place);
+    pub fn for_each(self, index: usize, visit: impl FnMut(usize, f64)) {
+        let (matrix, row) = self.at(index);
         matrix.for_each(row, visit);
     }
 
     /// A column times a vector.
-    fn dot(self, place: usize, with: &[f64]) -> f64 {
-        let (matrix, row) = self.at(place);
+    fn dot(self, index: usize, with: &[f64]) -> f64 {
+        let (matrix, row) = self.at(index);
         matrix.dot(row, with)
     }
 
-    /// Adds columns times weights to margins: the output, the place, the weight of each.
+    /// Adds columns times weights to margins: the output, the index, the weight of each.
     fn add_to(self, n_rows: usize, weights: &[(usize, usize, f64)], outputs: usize, margins: &mut [f64]) {
         // Each thread has some of the rows, and finds them in every column.
         let share = n_rows.div_ceil(rayon::current_num_threads()).max(1);
         margins.par_chunks_mut(share * outputs).enumerate().for_each(|(part, margins)| {
             let rows = part * share..((part + 1) * share).min(n_rows);
-            for &(output, place, weight) in weights {
-                let (matrix, at) = self.at(place);
+            for &(output, index, weight) in weights {
+                let (matrix, at) = self.at(index);
                 if outputs == 1 {
                     matrix.add_to(at, rows.clone(), weight, margins);
                     continue;
@@ -140,7 +140,7 @@ impl WorkingSet {
     /// A set that goes on from another: what that has taken out of the rows it need not take again.
     pub fn new(problem: &Problem, features: Vec<u32>, before: &Self) -> Arc<Self> {
         let known = before.own.get().unwrap_or(&before.known).clone();
-        Arc::new(Self { whole: features.len() == problem.n_features(), features, known, ..Self::default() })
+        Arc::new(Self { has_all: features.len() == problem.n_features(), features, known, ..Self::default() })
     }
 
     /// Its columns.
@@ -155,7 +155,7 @@ impl WorkingSet {
     pub fn together(&self, problem: &Problem) -> &Columns {
         self.together.get_or_init(|| {
             let columns = self.columns(problem);
-            Columns::of((0..self.features.len()).map(|place| columns.at(place)))
+            Columns::of((0..self.features.len()).map(|index| columns.at(index)))
         })
     }
 
@@ -180,11 +180,11 @@ impl WorkingSet {
         if let Some(compact) = self.compact.get() {
             return compact.nnz();
         }
-        if self.whole {
+        if self.has_all {
             return problem.columns().unwrap_or(problem.matrix()).nnz();
         }
         let columns = self.columns(problem);
-        (0..self.features.len()).map(|place| columns.len(place)).sum()
+        (0..self.features.len()).map(|index| columns.len(index)).sum()
     }
 
     /// Σ sᵢ dᵢ over the rows, on its features.
@@ -193,21 +193,21 @@ impl WorkingSet {
             return pass::sum_rows_with(compact, of_rows, |value| value);
         }
         let columns = self.columns(problem);
-        let slope = |place: usize| columns.dot(place, of_rows);
+        let slope = |index: usize| columns.dot(index, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
     }
 
-    /// Adds its columns times weights to margins: the output, the place, the weight of each.
+    /// Adds its columns times weights to margins: the output, the index, the weight of each.
     pub fn add_to(&self, problem: &Problem, weights: &[(usize, usize, f64)], margins: &mut [f64]) {
         if let (Some(compact), 1) = (self.compact.get(), problem.outputs()) {
             let mut x = vec![0.0; self.features.len()];
-            weights.iter().for_each(|&(_, place, weight)| x[place] = weight);
+            weights.iter().for_each(|&(_, index, weight)| x[index] = weight);
             return pass::add_products(compact, &x, margins);
         }
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 
-    /// The places of a Hessian, in its order: those that are wanted, which rise, and others where they come along. The
+    /// The indices of a Hessian, in its order: those that are wanted, which rise, and others where they come along. The
     /// intercept, where the problem has one, is the last of both.
     pub fn order(&self, problem: &Problem, wanted: Vec<usize>) -> Vec<usize> {
         match self.lists(problem) {
@@ -218,7 +218,7 @@ impl WorkingSet {
         }
     }
 
-    /// The lower triangle of Σ hᵢ dᵢdᵢᵀ over the places that [`Self::order`] gave.
+    /// The lower triangle of Σ hᵢ dᵢdᵢᵀ over the indices that [`Self::order`] gave.
     pub fn gram(&self, problem: &Problem, order: &[usize], curvatures: &[f64]) -> Huge<f64> {
         match self.lists(problem) {
             Some((_, lists)) => lists.gram(order.len(), problem.has_intercept(), curvatures),
@@ -229,18 +229,18 @@ impl WorkingSet {
         }
     }
 
-    /// Lines of Σ hᵢ dᵢdᵢᵀ, each over all its features and the intercept: those of a few places.
-    pub fn gram_lines(&self, problem: &Problem, places: &[usize], curvatures: &[f64]) -> Vec<Vec<f64>> {
+    /// Lines of Σ hᵢ dᵢdᵢᵀ, each over all its features and the intercept: those of a few indices.
+    pub fn gram_lines(&self, problem: &Problem, indices: &[usize], curvatures: &[f64]) -> Vec<Vec<f64>> {
         let columns = self.columns(problem);
-        let line = |&place: &usize| {
+        let line = |&index: &usize| {
             let mut scaled = vec![0.0; problem.n_rows()];
-            columns.for_each(place, |row, value| scaled[row] = curvatures[row] * value);
+            columns.for_each(index, |row, value| scaled[row] = curvatures[row] * value);
             let with = |other: usize| columns.dot(other, &scaled);
             let mut line: Vec<f64> = (0..self.features.len()).into_par_iter().with_min_len(16).map(with).collect();
             line.extend(problem.has_intercept().then(|| scaled.iter().sum::<f64>()));
             line
         };
-        places.iter().map(line).collect()
+        indices.iter().map(line).collect()
     }
 
     fn lists(&self, problem: &Problem) -> Option<&(Vec<usize>, RowLists)> {
@@ -252,14 +252,14 @@ impl WorkingSet {
             }
             if problem.n_features() <= FEW && in_rows {
                 let share = self.entries(problem) as f64 / problem.matrix().nnz().max(1) as f64;
-                if self.whole || share >= MOST_OF_THE_ROWS {
+                if self.has_all || share >= MOST_OF_THE_ROWS {
                     return None;
                 }
             }
             let columns = self.columns(problem);
             // The fullest come first: then most of a Hessian's traffic meets in one corner of it.
             let mut order: Vec<usize> = (0..self.features.len()).collect();
-            order.sort_by_key(|&place| (std::cmp::Reverse(columns.len(place)), place));
+            order.sort_by_key(|&index| (std::cmp::Reverse(columns.len(index)), index));
             let lists = RowLists::of(problem.n_rows(), &order.iter().map(|&at| columns.at(at)).collect::<Vec<_>>());
             Some((order, lists))
         });
