@@ -51,7 +51,7 @@ const MOST: usize = 32 << 20;
 pub type Make = fn() -> Reader;
 
 /// The readers by name, each to be made where it is wanted: some train a model first.
-pub const READERS: [(&str, Make); 29] = [
+pub const READERS: [(&str, Make); 31] = [
     ("libsvm", readers::text::libsvm),
     ("csv", readers::text::csv),
     ("table", readers::text::table),
@@ -77,7 +77,9 @@ pub const READERS: [(&str, Make); 29] = [
     ("obz", readers::network::whole),
     ("obz-forged", readers::network::forged),
     ("obz-weights-forged", readers::network::forged_weights),
+    ("obz-graph-forged", readers::network::forged_graph),
     ("safetensors", readers::network::safetensors),
+    ("onnx", readers::network::onnx),
     ("idx-and-cifar", readers::images::raw),
     ("idx-labels", readers::images::labels),
     ("pictures", readers::images::pictures),

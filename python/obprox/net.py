@@ -7,14 +7,14 @@ dense kernels.
 from __future__ import annotations
 
 import os
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from . import _core
 from .exceptions import DataError
 
-__all__ = ["Architecture", "Network", "Preprocessing", "read"]
+__all__ = ["Architecture", "Network", "Preprocessing", "read", "read_onnx"]
 
 
 class Architecture(NamedTuple):
@@ -48,9 +48,20 @@ class Network:
         self._core = core
 
     @property
-    def architecture(self) -> Architecture:
-        """Which network it is."""
-        return Architecture(*self._core.architecture)
+    def architecture(self) -> Optional[Architecture]:
+        """Which network it is; None where it is none that is known by name."""
+        architecture = self._core.architecture
+        return None if architecture is None else Architecture(*architecture)
+
+    @property
+    def input_shape(self) -> Tuple[int, ...]:
+        """The shape of an input, without the batch; images may come in other sizes, as far as the layers allow."""
+        return tuple(self._core.input_shape)
+
+    @property
+    def output_shape(self) -> Tuple[int, ...]:
+        """The shape of what comes out of such an input, without the batch."""
+        return tuple(self._core.output_shape)
 
     @property
     def preprocessing(self) -> Optional[Preprocessing]:
@@ -72,7 +83,7 @@ class Network:
 
         Parameters
         ----------
-        images : array-like of shape (count, channels, height, width)
+        images : array-like of shape (count, channels, height, width), or (count, length) where the network takes vectors
             Floats are taken as they are: prepared as those that the network was trained on. Bytes (``uint8``) are
             resized and normalised as the file says.
         n_jobs : int, optional
@@ -80,11 +91,12 @@ class Network:
 
         Returns
         -------
-        ndarray of shape (count, classes), float32
+        ndarray of shape (count, classes), float32; of a network that gives images, (count, channels, height, width)
         """
         images = np.asarray(images)
-        if images.ndim != 4:
-            raise DataError(f"images must have the shape (count, channels, height, width), not {images.shape}")
+        if images.ndim != 1 + len(self.input_shape):
+            asked = "(count, channels, height, width)" if len(self.input_shape) == 3 else "(count, length)"
+            raise DataError(f"images must have the shape {asked}, not {images.shape}")
         threads = 0 if n_jobs is None or n_jobs < 0 else n_jobs
         if images.dtype == np.uint8:
             images = self._core.prepared(images, threads)
@@ -92,8 +104,16 @@ class Network:
 
     def predict(self, images: Any, *, n_jobs: Optional[int] = None) -> np.ndarray:
         """The class of every image: its label, or its number where classes have no labels."""
-        best = self.scores(images, n_jobs=n_jobs).argmax(axis=1)
+        scores = self.scores(images, n_jobs=n_jobs)
+        classes = self.output_shape[0]
+        if scores.size != len(scores) * classes:
+            raise DataError(f"the network gives {scores.shape[1:]} numbers an image, and no scores of classes")
+        best = scores.reshape(len(scores), classes).argmax(axis=1)
         return np.array(self.labels)[best] if self.labels else best
+
+    def write_onnx(self, path: "os.PathLike[str] | str", *, keep_channels: bool = False) -> int:
+        """Writes it as ONNX, for any runtime, with the channels cut out that cannot change its output; the size in bytes."""
+        return (self._core if keep_channels else self._core.cut()).write_onnx(path)
 
     def __repr__(self) -> str:
         return f"Network({self._core!r})"
@@ -127,3 +147,21 @@ def read(path: "os.PathLike[str] | str") -> Network:
     (5, 3)
     """
     return Network(_core.Network.read(path))
+
+
+def read_onnx(path: "os.PathLike[str] | str", *, size: Optional[Tuple[int, int]] = None) -> Network:
+    """Reads an ONNX file. What cannot be computed here is refused by the name of the operation.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    size : (height, width), optional
+        The size of the images, where the file leaves it open.
+
+    Returns
+    -------
+    Network
+        The network, ready to predict.
+    """
+    return Network(_core.Network.read_onnx(path, size))

@@ -74,6 +74,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// Whether it is counted from batches rather than trained.
+    pub fn is_moment(self) -> bool {
+        matches!(self, Self::RunningMean | Self::RunningVar)
+    }
+
     /// The part of a parameter's name after the last dot.
     pub fn suffix(self) -> &'static str {
         match self {

@@ -12,14 +12,19 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use crate::architecture::{Architecture, plain_name};
-use crate::model::{Model, Training};
+use crate::model::{Design, Model, Training};
+use crate::network::Network;
 use crate::weights::{Tensor, Weights};
 
 const METADATA_KEY: &str = "obprox";
 
 #[derive(Serialize, Deserialize)]
 struct Description {
-    architecture: Architecture,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    architecture: Option<Architecture>,
+    /// Where it is none that is known by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    graph: Option<Network>,
     #[serde(flatten)]
     training: Training,
 }
@@ -36,7 +41,11 @@ impl Model {
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self> {
         let (mut weights, description) = parse(bytes)?;
         match description {
-            Some(Description { architecture, training }) => Self::new(architecture.checked()?, weights, training),
+            Some(Description { graph: Some(graph), training, .. }) => Self::new(graph, weights, training),
+            Some(Description { architecture: Some(architecture), training, .. }) => {
+                Self::new(architecture.checked()?, weights, training)
+            }
+            Some(Description { training, .. }) => Self::new(Architecture::recognise(&mut weights)?, weights, training),
             None => Self::new(Architecture::recognise(&mut weights)?, weights, Training::default()),
         }
     }
@@ -49,7 +58,11 @@ impl Model {
 
     /// The bytes of such a file.
     pub fn to_safetensors(&self) -> Result<Vec<u8>> {
-        let description = Description { architecture: self.architecture(), training: self.training().clone() };
+        let (architecture, graph) = match self.design() {
+            Design::Known(architecture) => (Some(*architecture), None),
+            Design::Graph(network) => (None, Some(network.clone())),
+        };
+        let description = Description { architecture, graph, training: self.training().clone() };
         let description = serde_json::to_string(&description).map_err(|error| Error::Data(error.to_string()))?;
         // One entry only: several would be written in the order of a hash map, another one each time.
         let metadata = HashMap::from([(METADATA_KEY.into(), description)]);

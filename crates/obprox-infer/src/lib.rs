@@ -1,19 +1,24 @@
 //! Sparse networks as small files and fast predictions.
 //!
-//! A [`Model`] is a network ([`Architecture`]) with its parameters ([`Weights`], under PyTorch's names) and what its
-//! images look like. It comes from a safetensors file, is written as a compressed sparse file, and predicts by kernels
-//! that skip zeros. Nothing here trains and nothing here needs Burn.
+//! A [`Model`] is a network with its parameters ([`Weights`]) and what its images look like. The network is one that is
+//! known by name ([`Architecture`]), or any other, told node by node ([`Network`]). It comes from a file, is written as a
+//! compressed sparse one, and predicts by kernels that skip zeros. Nothing here trains and nothing here needs Burn.
 
+mod activation;
 pub mod architecture;
 mod channels;
 mod compressed;
+mod cut;
 pub mod engine;
 mod fused;
 pub mod graph;
+mod groups;
 pub mod images;
 mod interchange;
 mod liveness;
 mod model;
+pub mod network;
+mod onnx;
 mod random;
 mod weights;
 
@@ -21,7 +26,10 @@ pub use architecture::{Architecture, Kind};
 pub use channels::Channels;
 pub use compressed::Sizes;
 pub use engine::Engine;
+pub use fused::ConvShape;
 pub use graph::Graph;
-pub use model::{Model, Training};
+pub use groups::Group;
+pub use model::{Design, Model, Training};
+pub use network::Network;
 pub use random::Pattern;
 pub use weights::{Tensor, Weights};

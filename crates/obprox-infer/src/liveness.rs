@@ -3,8 +3,13 @@
 //! A channel that is the same number k everywhere can be left out if whoever reads it makes up for it by its bias. That
 //! is exact for a weight that never meets the padding; a weight that does would have seen k inside the image and zero
 //! around it, so that such a channel stays, unless k = 0.
+//!
+//! Where channels are cleared rather than cut out, one that is left out is computed all the same, as zero: so a step
+//! without weights may leave out only what is zero when its inputs are.
 
-use crate::fused::{Fused, FusedConv, FusedNet};
+use crate::activation::apply;
+use crate::fused::{Fused, FusedConv, FusedNet, ValueId};
+use crate::network::Window;
 
 /// What is known of every channel of every value.
 pub(crate) struct Liveness {
@@ -25,7 +30,7 @@ impl Liveness {
     }
 
     /// The channels of a value that have to be computed.
-    pub fn kept(&self, value: usize) -> Vec<usize> {
+    pub fn kept(&self, value: ValueId) -> Vec<usize> {
         let needed = &self.needed[value];
         (0..needed.len()).filter(|&channel| needed[channel]).collect()
     }
@@ -36,7 +41,7 @@ impl Liveness {
     }
 
     /// The constant that a channel would have been, where it is left out.
-    pub fn left_out(&self, value: usize, channel: usize) -> Option<f64> {
+    pub fn left_out(&self, value: ValueId, channel: usize) -> Option<f64> {
         self.constant[value][channel].filter(|_| self.absorbed[value][channel])
     }
 
@@ -52,36 +57,92 @@ impl Liveness {
     }
 }
 
+/// Tells of the channels that a channel of a step without weights is made of; nothing where all are mixed.
+pub(crate) fn sources(net: &FusedNet, step: &Fused, channel: usize, mut tell: impl FnMut(ValueId, usize)) {
+    match step {
+        Fused::Apply { input, .. }
+        | Fused::MaxPool { input, .. }
+        | Fused::AveragePool { input, .. }
+        | Fused::AdaptivePool { input }
+        | Fused::Upsample { input, .. } => tell(*input, channel),
+        Fused::Flatten { input } => {
+            let [_, height, width] = net.sizes[*input];
+            tell(*input, channel / (height * width));
+        }
+        Fused::Add { inputs } | Fused::Multiply { inputs } => inputs.iter().for_each(|&input| tell(input, channel)),
+        Fused::Concat { inputs } => {
+            let mut first = 0;
+            for &input in inputs {
+                let channels = net.channels(input);
+                if (first..first + channels).contains(&channel) {
+                    tell(input, channel - first);
+                }
+                first += channels;
+            }
+        }
+        Fused::Conv(_) | Fused::Reshape { .. } | Fused::Softmax { .. } => {}
+    }
+}
+
+/// Whether every channel of a step is made of all channels of its input, in ways that are not looked into.
+pub(crate) fn mixes(step: &Fused) -> bool {
+    matches!(step, Fused::Reshape { .. } | Fused::Softmax { .. })
+}
+
 /// A tap that reads a pixel of the image wherever it is applied.
-fn stays_inside(conv: &FusedConv, (row, column): (usize, usize)) -> bool {
-    let padding = conv.conv.padding;
-    padding == 0 || (row, column) == (padding, padding)
+fn stays_inside(window: &Window, (row, column): (usize, usize)) -> bool {
+    let inside = |axis: usize, at: usize| {
+        let (before, after) = (window.padding[axis], window.padding[axis + 2]);
+        let (first, last) = (at * window.dilation[axis], window.reach(axis) - 1 - at * window.dilation[axis]);
+        first >= before && last >= after
+    };
+    inside(0, row) && inside(1, column)
 }
 
 fn constants(net: &FusedNet) -> Vec<Vec<Option<f64>>> {
-    let mut constant: Vec<Vec<Option<f64>>> = vec![vec![None; net.channels[0]]];
-    for (step, &channels) in net.steps.iter().zip(&net.channels[1..]) {
-        constant.push(match step {
-            Fused::Conv(conv) => (0..channels)
-                .map(|output| {
-                    let own = row_constant(conv, output, &constant[conv.input])?;
-                    let residual = conv.residual.map_or(Some(0.0), |residual| constant[residual][output])?;
-                    let sum = own + residual;
-                    Some(if conv.relu { sum.max(0.0) } else { sum })
-                })
-                .collect(),
-            Fused::MaxPool { input, .. } => constant[*input].clone(),
-            Fused::Head { .. } => vec![None; channels],
-        });
+    let mut constant: Vec<Vec<Option<f64>>> = vec![vec![None; net.channels(0)]];
+    for (step, size) in net.steps.iter().zip(&net.sizes[1..]) {
+        let of = |channel: usize| constant_of(net, step, channel, &constant);
+        let made = (0..size[0]).map(of).collect();
+        constant.push(made);
     }
     constant
+}
+
+fn constant_of(net: &FusedNet, step: &Fused, channel: usize, constant: &[Vec<Option<f64>>]) -> Option<f64> {
+    let mut inputs: [Option<f64>; 2] = [None; 2];
+    let mut count = 0;
+    sources(net, step, channel, |value, channel| {
+        inputs[count] = constant[value][channel];
+        count += 1;
+    });
+    match step {
+        Fused::Conv(conv) if conv.origin.frozen => None,
+        Fused::Conv(conv) => {
+            let own = row_constant(conv, channel, &constant[conv.input])?;
+            let residual = conv.residual.map_or(Some(0.0), |residual| constant[residual][channel])?;
+            (apply(conv.activation, 0.0) == 0.0).then(|| apply(conv.activation, own + residual))
+        }
+        Fused::Apply { activation, .. } if apply(*activation, 0.0) != 0.0 => None,
+        Fused::Apply { activation, .. } => Some(apply(*activation, inputs[0]?)),
+        // Windows that count zeros around the image, or hang over its end, see the edge of a constant.
+        Fused::AveragePool { window, count_padding, .. } if *count_padding && window.padding != [0; 4] => {
+            inputs[0].filter(|constant| *constant == 0.0)
+        }
+        Fused::Add { .. } => Some(inputs[0]? + inputs[1]?),
+        Fused::Multiply { .. } if inputs.contains(&Some(0.0)) => Some(0.0),
+        Fused::Multiply { .. } => Some(inputs[0]? * inputs[1]?),
+        Fused::Reshape { .. } | Fused::Softmax { .. } => None,
+        _ => inputs[0],
+    }
 }
 
 /// W∗x + b of a row, where it is the same everywhere.
 fn row_constant(conv: &FusedConv, output: usize, input: &[Option<f64>]) -> Option<f64> {
     conv.taps(output).try_fold(f64::from(conv.bias[output]), |sum, (channel, row, column, weight)| {
         let value = input[channel]?;
-        (value == 0.0 || stays_inside(conv, (row, column))).then_some(sum + f64::from(weight) * value)
+        let inside = value == 0.0 || stays_inside(&conv.shape.window, (row, column));
+        inside.then_some(sum + f64::from(weight) * value)
     })
 }
 
@@ -89,59 +150,73 @@ fn row_constant(conv: &FusedConv, output: usize, input: &[Option<f64>]) -> Optio
 fn absorbed(net: &FusedNet, constant: &[Vec<Option<f64>>]) -> Vec<Vec<bool>> {
     let mut absorbed: Vec<Vec<bool>> =
         constant.iter().map(|channels| channels.iter().map(Option::is_some).collect()).collect();
+    absorbed[net.output].fill(false);
     for step in &net.steps {
-        let Fused::Conv(conv) = step else { continue };
-        for output in 0..conv.conv.outputs {
-            for (channel, row, column, _) in conv.taps(output) {
-                let zero = constant[conv.input][channel] == Some(0.0);
-                absorbed[conv.input][channel] &= zero || stays_inside(conv, (row, column));
+        match step {
+            Fused::Conv(conv) if conv.origin.frozen => {
+                absorbed[conv.input].fill(false);
+                conv.residual.into_iter().for_each(|residual| absorbed[residual].fill(false));
             }
-        }
-    }
-    loop {
-        let mut changed = false;
-        for (step, made) in net.steps.iter().zip(1..) {
-            // Two lines of `absorbed` are written in turn.
-            #[allow(clippy::needless_range_loop)]
-            for channel in 0..net.channels[made] {
-                // What is left out must be zero for those who only pass it on.
-                let (pair, both) = match step {
-                    Fused::MaxPool { input, .. } => (*input, true),
-                    Fused::Conv(FusedConv { residual: Some(residual), .. }) => (*residual, false),
-                    _ => continue,
-                };
-                let (before, after) = (absorbed[pair][channel], absorbed[made][channel]);
-                if after && !before {
-                    absorbed[made][channel] = false;
-                    changed = true;
-                }
-                if both && before && !after {
-                    absorbed[pair][channel] = false;
-                    changed = true;
+            Fused::Conv(conv) => {
+                for output in 0..conv.shape.outputs {
+                    for (channel, row, column, _) in conv.taps(output) {
+                        let zero = constant[conv.input][channel] == Some(0.0);
+                        absorbed[conv.input][channel] &= zero || stays_inside(&conv.shape.window, (row, column));
+                    }
                 }
             }
-        }
-        if !changed {
-            return absorbed;
+            step if mixes(step) => step.inputs().iter().for_each(|&input| absorbed[input].fill(false)),
+            _ => {}
         }
     }
+    while (net.steps.iter().zip(1..)).fold(false, |changed, (step, made)| {
+        (0..net.channels(made))
+            .fold(changed, |changed, channel| agree(net, (step, made), channel, constant, &mut absorbed) || changed)
+    }) {}
+    absorbed
+}
+
+/// What is left out must be zero for those who only pass it on, and the other way round; whether anything changed.
+fn agree(
+    net: &FusedNet,
+    (step, made): (&Fused, ValueId),
+    channel: usize,
+    constant: &[Vec<Option<f64>>],
+    absorbed: &mut [Vec<bool>],
+) -> bool {
+    let after = absorbed[made][channel];
+    if let Fused::Conv(conv) = step {
+        let holds = conv.residual.is_none_or(|residual| absorbed[residual][channel]);
+        absorbed[made][channel] &= holds;
+        return after && !holds;
+    }
+    let (mut all, mut by_zero) = (true, false);
+    sources(net, step, channel, |value, channel| {
+        all &= absorbed[value][channel];
+        by_zero |= absorbed[value][channel] && constant[value][channel] == Some(0.0);
+    });
+    let holds = all || matches!(step, Fused::Multiply { .. }) && by_zero;
+    let mut changed = after && !holds;
+    absorbed[made][channel] &= holds;
+    if !absorbed[made][channel] {
+        sources(net, step, channel, |value, channel| changed |= std::mem::take(&mut absorbed[value][channel]));
+    }
+    changed
 }
 
 fn needed(net: &FusedNet, constant: &[Vec<Option<f64>>], absorbed: &[Vec<bool>]) -> Vec<Vec<bool>> {
-    let mut needed: Vec<Vec<bool>> = net.channels.iter().map(|&channels| vec![false; channels]).collect();
-    if let Some(scores) = needed.last_mut() {
-        scores.fill(true);
-    }
+    let mut needed: Vec<Vec<bool>> = net.sizes.iter().map(|size| vec![false; size[0]]).collect();
+    needed[net.output].fill(true);
     for (at, step) in net.steps.iter().enumerate().rev() {
         let made = at + 1;
         let (before, after) = needed.split_at_mut(made);
-        let outputs = (0..net.channels[made]).filter(|&output| after[0][output]);
-        let mut need = |value: usize, channel: usize| before[value][channel] |= !absorbed[value][channel];
+        let outputs = (0..net.channels(made)).filter(|&output| after[0][output]);
+        let mut need = |value: ValueId, channel: usize| before[value][channel] |= !absorbed[value][channel];
         match step {
             Fused::Conv(conv) => {
                 for output in outputs {
-                    // A row that is constant needs nothing but its bias.
-                    if row_constant(conv, output, &constant[conv.input]).is_none() {
+                    // A row that is constant needs nothing but its bias, if that can be set.
+                    if conv.origin.frozen || row_constant(conv, output, &constant[conv.input]).is_none() {
                         conv.taps(output).for_each(|(channel, ..)| need(conv.input, channel));
                     }
                     if let Some(residual) = conv.residual {
@@ -149,13 +224,8 @@ fn needed(net: &FusedNet, constant: &[Vec<Option<f64>>], absorbed: &[Vec<bool>])
                     }
                 }
             }
-            Fused::MaxPool { input, .. } => outputs.for_each(|channel| need(*input, channel)),
-            Fused::Head { input, weight, .. } => {
-                let inputs = net.channels[*input];
-                for (at, _) in weight.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
-                    need(*input, at % inputs);
-                }
-            }
+            step if mixes(step) => step.inputs().iter().for_each(|&input| before[input].fill(true)),
+            step => outputs.for_each(|output| sources(net, step, output, &mut need)),
         }
     }
     needed

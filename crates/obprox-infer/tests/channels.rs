@@ -38,7 +38,7 @@ fn set_taps(weights: &mut Weights, name: &str, input: usize, value: impl Fn(usiz
 
 /// Clears, checks that the network and its engines still say the same, and gives the channels cleared in a layer.
 fn cleared(model: &Model, layer: &str) -> (Model, usize) {
-    let images = random_images(model.architecture(), 2, [12, 12], 1);
+    let images = random_images(model, 2, [12, 12], 1);
     let (clear, channels) = model.without_dead_channels().unwrap();
     for (network, what) in [(model, "original"), (&clear, "cleared")] {
         for kernels in [Kernels::Dense, Kernels::Auto, Kernels::Sparse] {

@@ -73,7 +73,7 @@ fn networks_of_others_are_recognised() {
         let counter = ("module.bn1.num_batches_tracked", Dtype::I64, vec![], vec![7, 0, 0, 0, 0, 0, 0, 0]);
         let bytes = foreign(&model, |name| format!("module.{name}"), &[counter]);
         let read = Model::from_safetensors(&bytes).unwrap();
-        assert_eq!((read.architecture(), read.weights()), (architecture, model.weights()));
+        assert_eq!((read.design().architecture().unwrap(), read.weights()), (architecture, model.weights()));
         assert_eq!(read.training(), &Default::default());
     }
     let model = random_model(small(Kind::ResNet18), 0.3, 3);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use numpy::ndarray::{Array2, ArrayD};
-use numpy::{IntoPyArray, PyArray2, PyReadonlyArray4, PyReadonlyArrayDyn};
+use numpy::ndarray::ArrayD;
+use numpy::{IntoPyArray, PyArrayDyn, PyReadonlyArray4, PyReadonlyArrayDyn};
 use obprox::output::write_whole;
 use obprox::{Error, Result};
 use obprox_infer::engine::{Engine, Kernels};
 use obprox_infer::images::{Images, Preprocessing};
-use obprox_infer::{Architecture, Model, Tensor, Training, Weights, architecture};
+use obprox_infer::{Architecture, Design, Model, Tensor, Training, Weights, architecture};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -48,6 +48,28 @@ impl Network {
         recognised.map(Self::of).map_err(|error| raise(py, error))
     }
 
+    /// Any network that is told node by node, as JSON.
+    #[staticmethod]
+    #[pyo3(signature = (graph, tensors, preprocessing=None, labels=vec![]))]
+    fn of_graph(
+        py: Python<'_>,
+        graph: &str,
+        tensors: Tensors<'_>,
+        preprocessing: Option<Preparation>,
+        labels: Vec<String>,
+    ) -> PyResult<Self> {
+        let preprocessing = preprocessing.map(|(height, width, mean, std)| Preprocessing { height, width, mean, std });
+        let model = weights(tensors).and_then(|weights| {
+            Model::new(obprox_infer::Network::from_json(graph)?, weights, Training { preprocessing, labels })
+        });
+        model.map(Self::of).map_err(|error| raise(py, error))
+    }
+
+    /// The nodes as JSON.
+    fn graph(&self) -> String {
+        self.model.network().to_json()
+    }
+
     /// Reads a compressed network or a safetensors file, told by content.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -65,19 +87,47 @@ impl Network {
         cleared.map(|(model, _)| Self::of(model)).map_err(|error| raise(py, error))
     }
 
+    /// The same network with those channels cut out.
+    fn cut(&self, py: Python<'_>) -> PyResult<Self> {
+        py.detach(|| self.model.cut()).map(Self::of).map_err(|error| raise(py, error))
+    }
+
+    /// The channels that come and go together: for each group the rows of the tensors that make it.
+    fn channel_groups(&self, py: Python<'_>) -> PyResult<Vec<Vec<(String, usize)>>> {
+        py.detach(|| self.model.channel_groups()).map_err(|error| raise(py, error))
+    }
+
+    /// Writes it as ONNX, whole or not at all; the size in bytes.
+    fn write_onnx(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
+        py.detach(|| self.model.write_onnx(path)).map_err(|error| raise(py, error))
+    }
+
+    /// Reads an ONNX file; images whose size it leaves open are of `size`.
+    #[staticmethod]
+    #[pyo3(signature = (path, size=None))]
+    fn read_onnx(py: Python<'_>, path: PathBuf, size: Option<[usize; 2]>) -> PyResult<Self> {
+        py.detach(|| Model::read_onnx(path, size)).map(Self::of).map_err(|error| raise(py, error))
+    }
+
     /// The scores of each class for each image, on so many threads (0: as many as there are cores).
     fn scores<'py>(
         &self,
         py: Python<'py>,
-        images: PyReadonlyArray4<'py, f32>,
+        images: PyReadonlyArrayDyn<'py, f32>,
         threads: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let images = images.as_array();
-        let &[count, channels, height, width] = images.shape() else { unreachable!("it has four dimensions") };
+        let (count, shape) = match *images.shape() {
+            [count, channels, height, width] => (count, [channels, height, width]),
+            [count, length] => (count, [length, 1, 1]),
+            _ => return Err(raise(py, Error::Data(format!("inputs of shape {:?}", images.shape())))),
+        };
         let images: Vec<f32> = images.iter().copied().collect();
-        let classes = self.model.architecture().classes();
-        let scores = work(py, threads, || self.engine([channels, height, width])?.run(&images))?;
-        let scores = Array2::from_shape_vec((count, classes), scores);
+        let (scores, of_one) = work(py, threads, || {
+            let engine = self.engine(shape)?;
+            Ok((engine.run(&images)?, engine.output_shape().to_vec()))
+        })?;
+        let scores = ArrayD::from_shape_vec([&[count], &of_one[..]].concat(), scores);
         Ok(scores.map_err(|error| raise(py, Error::Data(error.to_string())))?.into_pyarray(py))
     }
 
@@ -87,7 +137,7 @@ impl Network {
         py: Python<'py>,
         images: PyReadonlyArray4<'py, u8>,
         threads: usize,
-    ) -> PyResult<Bound<'py, numpy::PyArrayDyn<f32>>> {
+    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let images = images.as_array();
         let &[count, channels, height, width] = images.shape() else { unreachable!("it has four dimensions") };
         let pixels: Vec<u8> = images.iter().copied().collect();
@@ -110,15 +160,31 @@ impl Network {
     /// The name that a parameter has in this network which PyTorch may know under another; None where it is of no use
     /// after training.
     fn parameter_name(&self, name: &str) -> Option<String> {
-        self.model.architecture().parameter_name(name)
+        match self.model.design() {
+            Design::Known(architecture) => architecture.parameter_name(name),
+            Design::Graph(_) => architecture::plain_name(name).map(str::to_owned),
+        }
     }
 
-    /// Family, channels of the first convolution, width, channels of the images, classes.
+    /// Family, channels of the first convolution, width, channels of the images, classes; None where it is none that is
+    /// known by name.
     #[getter]
-    fn architecture(&self) -> (&'static str, usize, f64, usize, usize) {
-        let architecture = self.model.architecture();
+    fn architecture(&self) -> Option<(&'static str, usize, f64, usize, usize)> {
+        let Design::Known(architecture) = self.model.design() else { return None };
         let name = architecture.kind().name();
-        (name, architecture.base(), architecture.width(), architecture.channels(), architecture.classes())
+        Some((name, architecture.base(), architecture.width(), architecture.channels(), architecture.classes()))
+    }
+
+    /// The shape of an input, without the batch.
+    #[getter]
+    fn input_shape(&self) -> Vec<usize> {
+        self.model.network().input_shape().to_vec()
+    }
+
+    /// The shape of what comes out of such an input, without the batch.
+    #[getter]
+    fn output_shape(&self) -> Vec<usize> {
+        self.model.output_shape().to_vec()
     }
 
     /// How images are prepared.
@@ -135,7 +201,7 @@ impl Network {
     }
 
     fn __repr__(&self) -> String {
-        self.model.architecture().to_string()
+        self.model.design().to_string()
     }
 }
 
@@ -146,7 +212,7 @@ impl Network {
 
     /// The engine for images of a size.
     fn engine(&self, shape: [usize; 3]) -> Result<Arc<Engine>> {
-        let asked = self.model.architecture().channels();
+        let asked = self.model.channels();
         if shape[0] != asked {
             return Err(Error::Data(format!("images of {} channels for a network that takes {asked}", shape[0])));
         }

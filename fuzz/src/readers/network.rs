@@ -77,3 +77,33 @@ pub fn safetensors() -> Reader {
         })
     })
 }
+
+/// The same network as a graph.
+fn graph(seed: u64) -> Model {
+    let (design, weights, training) = model(seed).into_parts();
+    Model::new(design.network(), weights, training).expect("it was sound by name")
+}
+
+pub fn forged_graph() -> Reader {
+    let seeds = [1, 2].map(|seed| graph(seed).to_compressed().expect("memory does not fail")).to_vec();
+    let sound = seeds[0].clone();
+    Reader::new("obz-graph-forged", seeds, move |bytes| {
+        let Some(model) = fitted(bytes, &sound).and_then(|bytes| Model::from_compressed(&bytes).ok()) else {
+            return false;
+        };
+        let again = Model::from_compressed(&model.to_compressed().expect("memory does not fail"));
+        assert!(again.expect("it was written here") == model);
+        true
+    })
+}
+
+pub fn onnx() -> Reader {
+    let seeds = [1, 2].map(|seed| graph(seed).to_onnx().expect("it has operations for all")).to_vec();
+    Reader::new("onnx", seeds, move |bytes| {
+        Model::from_onnx(bytes, None).is_ok_and(|model| {
+            let again = model.to_onnx().ok().map(|bytes| Model::from_onnx(&bytes, None).is_ok());
+            assert!(again != Some(false), "what is written is read");
+            true
+        })
+    })
+}

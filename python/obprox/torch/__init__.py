@@ -23,19 +23,24 @@ except ImportError as error:
     ) from error
 
 from .compress import load_compressed, save_compressed
+from .half_space import HalfSpace, channel_groups
 from .obprox_sg import OBProxSG
 from .prox_sg import ProxSG
 from .prox_svrg import ProxSVRG
 from .rda import RDA
 from .report import SparsityReport, sparsity_report
+from .shrink import shrink
 
 __all__ = [
+    "HalfSpace",
     "OBProxSG",
     "ProxSG",
     "ProxSVRG",
     "RDA",
     "SparsityReport",
+    "channel_groups",
     "load_compressed",
     "save_compressed",
+    "shrink",
     "sparsity_report",
 ]

@@ -1,8 +1,8 @@
 """Networks as small files: zeros left out, every other weight kept to the bit.
 
 The format is that of ``obprox net compress`` (crates/obprox-infer/FORMAT.md). Networks that obprox can run — those of
-:mod:`obprox.torch.nets` — are served from the file by ``obprox net infer`` and :mod:`obprox.net`; any other network is
-stored just as small and loaded again into its own class.
+:mod:`obprox.torch.nets`, and with an example any that ``torch.fx`` can trace — are served from the file by ``obprox net
+infer`` and :mod:`obprox.net`; any other network is stored just as small and loaded again into its own class.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch.nn import Module
 from .. import _core
 from ..exceptions import DataError, ObproxError
 from . import nets
+from .trace import trace
 
 Path = Union[str, "os.PathLike[str]"]
 Preparation = Tuple[int, int, Sequence[float], Sequence[float]]
@@ -29,6 +30,7 @@ def save_compressed(
     model: Union[Module, Mapping[str, Tensor]],
     path: Path,
     *,
+    example: Optional[Tensor] = None,
     labels: Sequence[str] = (),
     preprocessing: Optional[Preparation] = None,
     keep_channels: bool = False,
@@ -42,6 +44,10 @@ def save_compressed(
         What is stored must fit float32 exactly, as float32, float16 and bfloat16 do.
     path : path-like
         By custom it ends in ``.obz``.
+    example : Tensor, optional
+        A batch of inputs. With it any module can be served that ``torch.fx`` can trace: its graph goes into the file,
+        and what obprox cannot compute is refused by the name of the operation. Without it, networks of
+        :mod:`obprox.torch.nets` are known by their names and shapes.
     labels : sequence of str, optional
         Names of the classes, for who serves the file.
     preprocessing : (height, width, mean, std), optional
@@ -74,6 +80,9 @@ def save_compressed(
     >>> torch.equal(again.weight, model.weight)
     True
     """
+    if example is not None:
+        network = _of_graph(model, example, preprocessing, labels)
+        return (network if keep_channels else network.without_dead_channels()).write(path)
     tensors = _arrays(model.state_dict() if isinstance(model, Module) else model)
     if servable is not False:
         try:
@@ -114,7 +123,7 @@ def load_compressed(path: Path, model: Optional[Module] = None) -> Module:
     tensors, name_of = _core.read_tensors(path), _core.plain_name
     network = _known(path)
     if model is None:
-        if network is None:
+        if network is None or network.architecture is None:
             raise DataError(f"{os.fspath(path)} holds none of obprox.torch.nets: give the model to load into")
         kind, _, width, channels, classes = network.architecture
         model = _CLASSES[kind](channels, classes, width)
@@ -129,6 +138,23 @@ def load_compressed(path: Path, model: Optional[Module] = None) -> Module:
     state.update(tensors)
     model.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
     return model.eval()
+
+
+def _of_graph(
+    model: Any, example: Tensor, preprocessing: Optional[Preparation], labels: Sequence[str]
+) -> _core.Network:
+    """The network that a module is, seen to compute the same of the example."""
+    if not isinstance(model, Module):
+        raise DataError("an example goes with a module, not with a state_dict")
+    try:
+        traced = trace(model, example)
+        network = _core.Network.of_graph(traced.graph, _arrays(traced.tensors), preprocessing, list(labels))
+    except DataError as error:
+        raise DataError(f"obprox cannot run this network: {error}") from None
+    expected = _evaluated(model, example)
+    found = torch.from_numpy(network.scores(example.detach().float().cpu().contiguous().numpy(), 0))
+    _check_close(found, expected, model, "the graph of this network")
+    return network
 
 
 def _known(path: Path) -> Optional[_core.Network]:
@@ -158,7 +184,7 @@ def _arrays(state: Mapping[str, Tensor]) -> Dict[str, np.ndarray]:
 
 def _check_outputs(model: Module, network: _core.Network) -> None:
     """Refuses a model that has the names and shapes of a known network and computes something else."""
-    _, _, _, channels, _ = network.architecture
+    channels = network.input_shape[0]
     height, width = network.preprocessing[:2] if network.preprocessing else (32, 32)
     images = torch.randn(2, channels, height, width, generator=torch.Generator().manual_seed(0))
     try:
@@ -166,11 +192,15 @@ def _check_outputs(model: Module, network: _core.Network) -> None:
     except Exception as error:
         raise DataError(f"it takes no images of {channels}×{height}×{width} ({error})") from None
     found = torch.from_numpy(network.scores(images.numpy(), 0))
+    _check_close(found, expected, model, f"it has the names of {network!r} but")
+
+
+def _check_close(found: Tensor, expected: Tensor, model: Module, who: str) -> None:
     # The sums are in another order, and those of a narrow type coarse.
     tolerance = 0.01 if next(model.parameters()).element_size() >= 4 else 0.1
     scale = expected.abs().max().item()
     if found.shape != expected.shape or not torch.allclose(found, expected, rtol=0, atol=tolerance * scale):
-        raise DataError(f"it has the names of {network!r} but computes something else")
+        raise DataError(f"{who} computes something else")
 
 
 def _evaluated(model: Module, images: Tensor) -> Tensor:

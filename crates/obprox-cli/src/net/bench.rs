@@ -8,7 +8,6 @@ use clap::Args;
 use obprox_infer::engine::{Choice, Engine, Kernels, Layer};
 use obprox_infer::{Architecture, Kind, Model, Pattern, Sizes};
 
-use super::compress::weights_of;
 use crate::failure::Failure;
 use crate::flags;
 use crate::show::{self, bold, bytes, grid, percent, plural, seconds, tight};
@@ -40,9 +39,9 @@ pub struct Bench {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "1,64", value_parser = clap::value_parser!(u16).range(1..))]
     batch: Vec<u16>,
 
-    /// Height and width of the images
-    #[arg(long, value_name = "PIXELS", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    size: u16,
+    /// Height and width of the images [default: those that the network names]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    size: Option<u16>,
 
     /// Layer by layer: the time of either kernel, for an image alone and for one of a batch; or, given several densities,
     /// the density at which skipping zeros stops to pay
@@ -81,7 +80,7 @@ impl Bench {
     pub fn run(self) -> Result<(), Failure> {
         let threads = crate::threads::start(self.threads)?;
         let models = self.models()?;
-        let architecture = models[0].architecture();
+        let design = models[0].design();
         if self.sizes {
             return by_size(&models);
         }
@@ -89,7 +88,7 @@ impl Bench {
         self.engine(&models[0], Kernels::Auto)?;
         show::print(&format!(
             "{}\n{}, the fastest of {}\n\n",
-            bold(&architecture.to_string()),
+            bold(&design.to_string()),
             plural(threads as u64, "thread"),
             plural(self.repeats.into(), "run"),
         ))?;
@@ -139,8 +138,12 @@ impl Bench {
     }
 
     fn engine(&self, model: &Model, kernels: Kernels) -> Result<Engine, Failure> {
-        let side = usize::from(self.size);
-        Engine::new(model, kernels, [side, side]).map_err(Failure::about("--size"))
+        let size = match (self.size.map(usize::from), model.network().input_shape()) {
+            (Some(side), _) => [side, side],
+            (None, &[_, height, width]) => [height, width],
+            (None, _) => [1, 1],
+        };
+        Engine::new(model, kernels, size).map_err(Failure::about("--size"))
     }
 
     /// The shortest time of each engine for a batch, in seconds.
@@ -192,7 +195,7 @@ fn by_size(models: &[Model]) -> Result<(), Failure> {
         })
         .collect();
     let header = ["density", "dense", "dense, zstd -19", "compressed"].map(str::to_owned).to_vec();
-    show::print(&format!("{}\n\n{}", bold(&models[0].architecture().to_string()), tight(grid(header, rows?))))
+    show::print(&format!("{}\n\n{}", bold(&models[0].design().to_string()), tight(grid(header, rows?))))
 }
 
 /// Seconds of each layer for an image: a single one, and one of a batch.
@@ -246,7 +249,7 @@ fn by_density(measured: &[Measured]) -> String {
 }
 
 fn density(model: &Model) -> f64 {
-    let (nonzeros, weights) = weights_of(model);
+    let (nonzeros, weights) = model.density();
     nonzeros as f64 / weights as f64
 }
 
@@ -257,8 +260,8 @@ fn density_of(layer: &Layer) -> f64 {
 fn shape(layer: &Layer) -> String {
     let conv = layer.conv;
     let kind = if conv.groups > 1 { " depthwise" } else { "" };
-    let [height, width] = layer.side;
-    format!("{}→{}, {}×{}{kind}, {height}×{width}", conv.inputs, conv.outputs, conv.kernel, conv.kernel)
+    let ([height, width], [rows, columns]) = (layer.side, conv.window.kernel);
+    format!("{}→{}, {rows}×{columns}{kind}, {height}×{width}", conv.inputs, conv.outputs)
 }
 
 /// The density where the ratio of sparse to dense time passes 1, between two that were measured.

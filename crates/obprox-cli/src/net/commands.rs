@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{bench, compress, eval, expand, infer, train};
+use super::{bench, compress, eval, expand, export, import, infer, train};
 use crate::failure::Failure;
 
 /// Sparse networks: train, measure, compress, predict
@@ -23,6 +23,10 @@ enum Command {
     Compress(compress::Compress),
     /// Write a compressed network as safetensors again, for PyTorch
     Expand(expand::Expand),
+    /// Read an ONNX file and write it as a compressed network
+    Import(import::Import),
+    /// Write a network as ONNX or safetensors, dead channels cut out
+    Export(export::Export),
     /// Predict the classes of images
     Infer(infer::Infer),
     /// Measure sparse against dense execution
@@ -36,6 +40,8 @@ impl Net {
             Command::Eval(eval) => eval.run(),
             Command::Compress(compress) => compress.run(),
             Command::Expand(expand) => expand.run(),
+            Command::Import(import) => import.run(),
+            Command::Export(export) => export.run(),
             Command::Infer(infer) => infer.run(),
             Command::Bench(bench) => bench.run(),
         }

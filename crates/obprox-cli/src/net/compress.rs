@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use obprox_infer::graph::Role;
 use obprox_infer::{Channels, Model};
 
 use super::flags::ImageFlags;
@@ -70,13 +69,14 @@ impl Compress {
 
     /// The network with what the flags say of its images.
     fn described(&self, model: Model) -> Result<Model, Failure> {
-        let (architecture, weights, mut training) = model.into_parts();
+        let channels = model.channels();
+        let (design, weights, mut training) = model.into_parts();
         let known = training.preprocessing.take();
-        training.preprocessing = Some(self.images.of_file(&self.net, known, architecture.channels())?);
+        training.preprocessing = Some(self.images.of_file(&self.net, known, channels)?);
         if let Some(labels) = &self.labels {
             training.labels.clone_from(labels);
         }
-        Model::new(architecture, weights, training).map_err(Failure::about(&self.net.display().to_string()))
+        Model::new(design, weights, training).map_err(Failure::about(&self.net.display().to_string()))
     }
 
     fn report(&self, model: &Model, small: &Model, channels: &[Channels]) -> Result<(), Failure> {
@@ -85,9 +85,9 @@ impl Compress {
             (model.sizes()?, small.sizes()?.compressed)
         };
         let of_dense = |size: usize| format!("{}, 1/{:.1} of dense", bytes(size), dense.dense as f64 / size as f64);
-        let (nonzeros, weights) = weights_of(small);
+        let (nonzeros, weights) = small.density();
         let mut rows = vec![
-            ("network", model.architecture().to_string()),
+            ("network", model.design().to_string()),
             ("weights", format!("{nonzeros} of {weights} are not zero: {}", percent(nonzeros as f64 / weights as f64))),
         ];
         if !channels.is_empty() {
@@ -107,21 +107,11 @@ impl Compress {
     }
 }
 
-/// Weights of convolutions and linear layers: those that are not zero, and all.
-pub fn weights_of(model: &Model) -> (usize, usize) {
-    let parameters = model.architecture().graph().parameters();
-    let weights = parameters.iter().filter(|parameter| parameter.role == Role::Weight);
-    weights
-        .filter_map(|parameter| model.weights().get(&parameter.name))
-        .fold((0, 0), |(nonzeros, all), tensor| (nonzeros + tensor.nnz(), all + tensor.len()))
-}
-
 fn layer_table(model: &Model, channels: &[Channels]) -> String {
     let header = ["layer", "weights", "nonzero", "density", "channels"].map(str::to_owned).to_vec();
-    let parameters = model.architecture().graph().parameters();
-    let rows = parameters.iter().filter(|parameter| parameter.role == Role::Weight).filter_map(|parameter| {
-        let tensor = model.weights().get(&parameter.name)?;
-        let layer = parameter.name.trim_end_matches(".weight");
+    let rows = model.weight_names().filter_map(|name| {
+        let tensor = model.weights().get(name)?;
+        let layer = name.trim_end_matches(".weight");
         let known = channels.iter().find(|channels| channels.layer == layer);
         let kept = known.map_or(String::new(), |known| format!("{} of {}", known.total - known.cleared, known.total));
         let density = percent(tensor.nnz() as f64 / tensor.len() as f64);

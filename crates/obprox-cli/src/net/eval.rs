@@ -91,7 +91,8 @@ struct Layer {
 impl Eval {
     pub fn run(self) -> Result<(), Failure> {
         crate::threads::start(self.threads)?;
-        let (architecture, weights, training) = Model::read(&self.net)?.into_parts();
+        let (design, weights, training) = Model::read(&self.net)?.into_parts();
+        let architecture = design.architecture().map_err(Failure::about(&self.net.display().to_string()))?;
         let preprocessing = self.images.of_file(&self.net, training.preprocessing, architecture.channels())?;
         let data = images(&self.data, self.test.as_ref(), &preprocessing, self.limit, self.json)?;
         if architecture.classes() != data.classes.len() {

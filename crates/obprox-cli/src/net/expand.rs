@@ -35,7 +35,7 @@ impl Expand {
             true => Ok(()),
             false => {
                 let name = bold(&self.out.display().to_string());
-                show::print(&format!("{name}: {}, as safetensors\n", model.architecture()))
+                show::print(&format!("{name}: {}, as safetensors\n", model.design()))
             }
         }
     }

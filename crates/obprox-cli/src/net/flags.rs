@@ -32,6 +32,16 @@ pub struct ImageFlags {
 }
 
 impl ImageFlags {
+    /// The side that was asked for.
+    pub fn side(&self) -> Option<usize> {
+        self.size.map(usize::from)
+    }
+
+    /// Whether anything is said of how images are normalised.
+    pub fn is_given(&self) -> bool {
+        self.normalize.is_some()
+    }
+
     /// Size and normalisation of images that a network is to be trained on.
     pub fn for_training(&self, channels: usize) -> Result<Preprocessing, Failure> {
         let normalize = self.normalize.as_ref().unwrap_or(&Normalize::Imagenet);

@@ -88,6 +88,10 @@ impl Infer {
         let kernels = if self.dense { Kernels::Dense } else { Kernels::Auto };
         let size = [preprocessing.height, preprocessing.width];
         let engine = Engine::new(&model, kernels, size).map_err(Failure::about(&name))?;
+        if engine.outputs() != model.classes() {
+            let shape = engine.output_shape();
+            return Err(Failure::input(format!("{name}: gives {shape:?} numbers an image, and no scores of classes")));
+        }
         let sources: Result<Vec<Source>, Failure> =
             self.inputs.iter().map(|path| read(path, &preprocessing, &labels)).collect();
         let sources = sources?;
@@ -131,7 +135,7 @@ impl Infer {
             let start = Instant::now();
             let scores = engine.run(&prepared).map_err(Failure::about(name))?;
             tally.seconds += start.elapsed().as_secs_f64();
-            for (at, scores) in scores.chunks_exact(engine.classes()).enumerate() {
+            for (at, scores) in scores.chunks_exact(engine.outputs()).enumerate() {
                 let best = likeliest(scores, self.top.into());
                 tally.count(best[0].0, batch.labels().map(|labels| labels[at]));
                 let number = if *single { String::new() } else { format!(":{}", first + at) };

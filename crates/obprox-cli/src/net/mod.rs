@@ -11,7 +11,11 @@ mod eval;
 #[cfg(feature = "net")]
 mod expand;
 #[cfg(feature = "net")]
+mod export;
+#[cfg(feature = "net")]
 mod flags;
+#[cfg(feature = "net")]
+mod import;
 #[cfg(feature = "net")]
 mod infer;
 #[cfg(feature = "net")]

@@ -185,7 +185,8 @@ impl Train {
                 .with_classes(data.classes.len())?;
             return Ok((architecture, initial_weights(architecture, self.method.seed)?));
         };
-        let (architecture, weights, _) = Model::read(path)?.into_parts();
+        let (design, weights, _) = Model::read(path)?.into_parts();
+        let architecture = design.architecture().map_err(Failure::about(&path.display().to_string()))?;
         let wrong = |what: String| Err(Failure::input(format!("--start {}: {what}", path.display())));
         if architecture.channels() != channels {
             return wrong(format!("takes images of {} channels, and they have {channels}", architecture.channels()));

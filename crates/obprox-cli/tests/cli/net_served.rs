@@ -89,6 +89,27 @@ mod built {
         assert_eq!(shop.read("lines.txt"), stdout);
     }
 
+    /// Out as ONNX and in again: the same predictions, of a network that nobody knows by name.
+    #[test]
+    fn onnx_goes_out_and_comes_in() {
+        let shop = shop_with(&described());
+        write_idx(&shop);
+        let lines = shop.ok("net infer model.safetensors test-images-idx3-ubyte --top 3 -q");
+        shop.ok("net export model.safetensors --onnx out.onnx --safetensors small.safetensors");
+        let told = shop.ok("net import out.onnx --out in.obz");
+        assert!(told.starts_with("in.obz: a network of 4 layers for 1×32×32"), "{told}");
+        shop.ok("net import out.onnx --out as-is.obz --keep-channels --quiet");
+        shop.ok("net compress small.safetensors --out small.obz");
+        for net in ["in.obz", "as-is.obz", "small.obz", "small.safetensors"] {
+            assert_eq!(shop.ok(&format!("net infer {net} test-images-idx3-ubyte --top 3 -q")), lines, "{net}");
+        }
+        let table = shop.ok("net bench in.obz --repeats 1 --batch 1");
+        assert_eq!(table.lines().filter(|line| line.ends_with('×')).count(), 1, "{table}");
+        // The channels that nothing reaches are gone from every layer.
+        let size = |name: &str| std::fs::metadata(shop.path(name)).unwrap().len();
+        assert!(size("small.safetensors") < size("model.safetensors"));
+    }
+
     #[test]
     fn bench_measures() {
         let shop = shop_with(&described());
@@ -109,7 +130,7 @@ mod built {
         shop.ok("net compress model.safetensors --out net.obz");
         let whole = std::fs::read(shop.path("net.obz")).unwrap();
         shop.write("cut.obz", &whole[..1000]);
-        shop.write("other.obz", [b"OBZNET\x1a\n\x02", &whole[9..]].concat());
+        shop.write("other.obz", [b"OBZNET\x1a\n\x03", &whole[9..]].concat());
         shop.write("text.txt", "hello");
         shop.write("archive.pt", b"PK\x03\x04rest");
         let lines = [
@@ -130,6 +151,11 @@ mod built {
             "net infer other.obz test-images-idx3-ubyte",
             "net infer bare.safetensors test-images-idx3-ubyte",
             "net eval bare.safetensors .",
+            "net import text.txt --out x.obz",
+            "net import nowhere.onnx --out x.obz",
+            "net export model.safetensors",
+            "net export model.safetensors --onnx model.safetensors",
+            "net export text.txt --onnx x.onnx",
             "net infer net.obz nowhere.png",
             "net infer net.obz text.txt",
             "net infer net.obz test-labels-idx1-ubyte",

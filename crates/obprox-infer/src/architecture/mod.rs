@@ -14,7 +14,8 @@ use std::str::FromStr;
 use obprox::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::graph::Graph;
+use crate::graph::{self, Graph, Role};
+use crate::network::{Network, Op, Window};
 pub use recognise::plain_name;
 
 /// A family of networks.
@@ -156,6 +157,54 @@ impl Architecture {
             Kind::ResNet18 => resnet18::graph(self.base, self.channels, self.classes),
             Kind::MobileNetV1 => mobilenet_v1::graph(self.base, self.channels, self.classes),
             Kind::SmallCnn => small_cnn::graph(self.base, self.channels, self.classes),
+        }
+    }
+}
+
+/// The side of the images that these networks are made for; others do too.
+const NOMINAL_SIDE: usize = 32;
+
+impl Architecture {
+    /// The same layers as a network that is told node by node.
+    pub fn network(&self) -> Network {
+        let mut network = Network::new(&[self.channels, NOMINAL_SIDE, NOMINAL_SIDE]);
+        // A mean over the pixels and a vector are two nodes there, and one here: numbers shift.
+        let mut ids = vec![0];
+        for node in self.graph().nodes().iter().skip(1) {
+            let inputs: Vec<usize> = node.inputs.iter().map(|&input| ids[input]).collect();
+            let mut id = network.push(&node.name, node.network_op(), &inputs);
+            if matches!(node.op, graph::Op::GlobalAveragePool) {
+                id = network.push("", Op::Flatten, &[id]);
+            }
+            ids.push(id);
+        }
+        network
+    }
+}
+
+impl graph::Node {
+    fn network_op(&self) -> Op {
+        let name = |role: Role| self.parameter(role);
+        match self.op {
+            graph::Op::Input { channels } => Op::Input { shape: vec![channels, NOMINAL_SIDE, NOMINAL_SIDE] },
+            graph::Op::Conv(conv) => Op::Conv {
+                weight: name(Role::Weight),
+                bias: None,
+                window: Window::square(conv.kernel, conv.stride, conv.padding),
+                groups: conv.groups,
+            },
+            graph::Op::BatchNorm { .. } => Op::BatchNorm {
+                weight: Some(name(Role::NormWeight)),
+                bias: Some(name(Role::NormBias)),
+                mean: name(Role::RunningMean),
+                var: name(Role::RunningVar),
+                epsilon: f64::from(graph::BATCH_NORM_EPSILON),
+            },
+            graph::Op::Relu => Op::Relu,
+            graph::Op::Add => Op::Add,
+            graph::Op::MaxPool { size } => Op::MaxPool { window: Window::square(size, size, 0), ceil: false },
+            graph::Op::GlobalAveragePool => Op::AdaptiveAveragePool { size: [1, 1] },
+            graph::Op::Linear { .. } => Op::Linear { weight: name(Role::Weight), bias: Some(name(Role::Bias)) },
         }
     }
 }

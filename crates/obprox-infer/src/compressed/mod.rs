@@ -13,7 +13,8 @@ use obprox::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::architecture::Architecture;
-use crate::model::{Model, Training};
+use crate::model::{Design, Model, Training};
+use crate::network::Network;
 use crate::weights::{Tensor, Weights, element_count};
 use coding::Coding;
 
@@ -22,7 +23,8 @@ type Flaw = &'static str;
 
 /// The control character stops a terminal, the line end shows a mangled transfer.
 const MAGIC: &[u8; 8] = b"OBZNET\x1a\n";
-const VERSION: u32 = 1;
+/// The versions that are read; the last one is written.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
 /// Bytes before the header.
 const PREFIX: usize = 32;
 
@@ -36,6 +38,9 @@ struct Header {
     /// Missing where the tensors are of a network that only its maker can run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     architecture: Option<Architecture>,
+    /// Where the network is none that is known by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    graph: Option<Network>,
     #[serde(flatten)]
     training: Training,
     tensors: Vec<Entry>,
@@ -77,20 +82,23 @@ impl Model {
     /// The same from the bytes of such a file.
     pub fn from_compressed(bytes: &[u8]) -> Result<Self> {
         let (header, body) = open(bytes)?;
-        let Some(architecture) = header.architecture else {
-            return Err(Error::Data("holds a network that only its maker can run: it names no architecture".into()));
+        let design = match (header.architecture, header.graph) {
+            (Some(architecture), None) => Design::Known(architecture.checked()?),
+            (None, Some(network)) => Design::Graph(network),
+            (Some(_), Some(_)) => return Err(Error::Data(format!("tells of two networks: {AGAIN}"))),
+            (None, None) => {
+                return Err(Error::Data("holds a network that only its maker can run: it names no layers".into()));
+            }
         };
-        let architecture = architecture.checked()?;
-        let mut asked: HashMap<String, Vec<usize>> =
-            architecture.graph().parameters().into_iter().map(|parameter| (parameter.name, parameter.shape)).collect();
+        let asked = asked(&design, &header.tensors)?;
         if !unfolds_to_a_fair_size(asked.values(), bytes) {
-            return Err(Error::Data(format!("is too small a file for {architecture}: {AGAIN}")));
+            return Err(Error::Data(format!("is too small a file for {design}: {AGAIN}")));
         }
-        let weights = unfold(header.tensors, body, |name, shape| match asked.remove(name).as_ref() == Some(shape) {
+        let weights = unfold(header.tensors, body, |name, shape| match asked.get(name) == Some(shape) {
             true => Ok(()),
             false => Err("is not a parameter of the network, or not of its shape"),
         })?;
-        Self::new(architecture, weights, header.training)
+        Self::new(design, weights, header.training)
     }
 
     /// Writes a compressed network, whole or not at all; its size in bytes.
@@ -102,8 +110,24 @@ impl Model {
 
     /// The bytes of such a file.
     pub fn to_compressed(&self) -> Result<Vec<u8>> {
-        fold(Some(self.architecture()), self.training(), self.weights())
+        fold(Some(self.design()), self.training(), self.weights())
     }
+}
+
+/// The tensors that a network asks for, by name. Those of a graph have the shapes that the file gives them, if all nodes
+/// fit these.
+fn asked(design: &Design, entries: &[Entry]) -> Result<HashMap<String, Vec<usize>>> {
+    let Design::Graph(network) = design else {
+        let parameters = design.architecture()?.graph().parameters();
+        return Ok(parameters.into_iter().map(|parameter| (parameter.name, parameter.shape)).collect());
+    };
+    network.check()?;
+    let given: HashMap<&str, &[usize]> =
+        entries.iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
+    network.shapes_by(&|name| given.get(name).copied(), network.input_shape())?;
+    let uses = network.uses();
+    let taken = given.into_iter().filter(|(name, _)| uses.contains_key(name));
+    Ok(taken.map(|(name, shape)| (name.to_owned(), shape.to_vec())).collect())
 }
 
 /// Tensors of any network: what PyTorch trained and only PyTorch can run is stored and loaded all the same.
@@ -182,7 +206,7 @@ fn unfold(
 }
 
 /// Tensors → the bytes of a file.
-fn fold(architecture: Option<Architecture>, training: &Training, weights: &Weights) -> Result<Vec<u8>> {
+fn fold(design: Option<&Design>, training: &Training, weights: &Weights) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     let mut tensors = Vec::new();
     for (name, tensor) in weights.iter() {
@@ -196,7 +220,12 @@ fn fold(architecture: Option<Architecture>, training: &Training, weights: &Weigh
         });
         body.extend(bytes);
     }
-    let header = Header { architecture, training: training.clone(), tensors };
+    let (architecture, graph) = match design {
+        Some(Design::Known(architecture)) => (Some(*architecture), None),
+        Some(Design::Graph(network)) => (None, Some(network.clone())),
+        None => (None, None),
+    };
+    let header = Header { architecture, graph, training: training.clone(), tensors };
     let header = serde_json::to_vec(&header).map_err(|error| Error::Data(error.to_string()))?;
     let header_len = u32::try_from(header.len()).map_err(|_| Error::Data("has too long a header".into()))?;
     let mut check = crc32fast::Hasher::new();
@@ -204,7 +233,7 @@ fn fold(architecture: Option<Architecture>, training: &Training, weights: &Weigh
     check.update(&body);
     let mut file = Vec::with_capacity(PREFIX + header.len() + body.len());
     file.extend_from_slice(MAGIC);
-    file.extend_from_slice(&VERSION.to_le_bytes());
+    file.extend_from_slice(&VERSIONS.end().to_le_bytes());
     file.extend_from_slice(&header_len.to_le_bytes());
     file.extend_from_slice(&((PREFIX + header.len() + body.len()) as u64).to_le_bytes());
     file.extend_from_slice(&check.finalize().to_le_bytes());
@@ -226,7 +255,7 @@ fn open_sound(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Flaw> {
     if !is_compressed(prefix) {
         return Err("is no compressed network of obprox");
     }
-    if word(8) != VERSION {
+    if !VERSIONS.contains(&word(8)) {
         return Err("is of another version of obprox");
     }
     if length != bytes.len() as u64 {

@@ -1,6 +1,6 @@
 //! Sparse or dense: which kernel is faster for a convolution.
 
-use crate::graph::Shape;
+use crate::fused::ConvShape;
 
 /// Which kernels a network is executed with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,19 +27,22 @@ pub enum Choice {
 const CROSSOVER_SINGLE: f64 = 0.45;
 const CROSSOVER_LANES: f64 = 0.45;
 
-/// The densities where skipping zeros starts to pay for a convolution, of one image and of images side by side.
-fn crossover(lanes: usize) -> f64 {
-    if lanes == 1 { CROSSOVER_SINGLE } else { CROSSOVER_LANES }
-}
+/// For a matrix and one vector: weights are then read one by one rather than by whole vectors.
+const CROSSOVER_VECTOR: f64 = 0.15;
 
 /// Chooses for a convolution of which `density` of the weights are nonzero.
-pub fn choose(kernels: Kernels, conv: &Shape, density: f64, lanes: usize) -> Choice {
+pub fn choose(kernels: Kernels, conv: &ConvShape, density: f64, lanes: usize, is_vector: bool) -> Choice {
+    let crossover = match lanes {
+        1 if is_vector => CROSSOVER_VECTOR,
+        1 => CROSSOVER_SINGLE,
+        _ => CROSSOVER_LANES,
+    };
     let sparse = match kernels {
         // A depthwise convolution has no pixel that serves two outputs, so one kernel does for both.
         _ if conv.groups > 1 => true,
         Kernels::Sparse => true,
         Kernels::Dense => false,
-        Kernels::Auto => density < crossover(lanes),
+        Kernels::Auto => density < crossover,
     };
     if sparse { Choice::Sparse } else { Choice::Dense }
 }

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::choice::Choice;
 use super::dense::{self, DenseConv, DenseWeights};
 use super::kernel::{Finish, Job};
+use super::linear::{self, Linear, Matrix, Weights};
 use super::narrow::{NarrowConv, NarrowWeights};
 use super::plane::{Plane, Tile};
 use super::sparse::{SparseConv, SparseWeights};
@@ -17,24 +18,41 @@ use super::sparse::{SparseConv, SparseWeights};
 /// What a convolution is executed with; single images and images side by side share the weights.
 #[derive(Clone, Debug)]
 pub enum Kernel {
-    Sparse { weights: Arc<SparseWeights>, tiles: Vec<Tile> },
-    Dense { weights: Arc<DenseWeights>, tiles: Vec<Tile> },
-    Narrow { weights: NarrowWeights },
+    Sparse {
+        weights: Arc<SparseWeights>,
+        tiles: Vec<Tile>,
+    },
+    Dense {
+        weights: Arc<DenseWeights>,
+        tiles: Vec<Tile>,
+    },
+    Narrow {
+        weights: NarrowWeights,
+    },
+    /// Outputs of one pixel, zeros skipped.
+    Numbers {
+        weights: Arc<SparseWeights>,
+    },
+    /// Outputs of one pixel, by every weight.
+    Matrix {
+        weights: Arc<Matrix>,
+    },
 }
 
 impl Kernel {
     /// The choice that it comes from.
     pub fn choice(&self) -> Choice {
         match self {
-            Self::Sparse { .. } => Choice::Sparse,
-            Self::Dense { .. } | Self::Narrow { .. } => Choice::Dense,
+            Self::Sparse { .. } | Self::Numbers { .. } => Choice::Sparse,
+            Self::Dense { .. } | Self::Narrow { .. } | Self::Matrix { .. } => Choice::Dense,
         }
     }
 
     /// Outputs that must stay together.
     fn group(&self) -> usize {
         match self {
-            Self::Sparse { .. } => 1,
+            Self::Sparse { .. } | Self::Numbers { .. } => 1,
+            Self::Matrix { .. } => linear::GROUP,
             Self::Dense { .. } => dense::GROUP,
             Self::Narrow { weights } => weights.block,
         }
@@ -44,7 +62,8 @@ impl Kernel {
     fn cost_before(&self, output: usize) -> usize {
         const WRITING: usize = 4;
         let weights = match self {
-            Self::Sparse { weights, .. } => weights.bounds[output],
+            Self::Sparse { weights, .. } | Self::Numbers { weights } => weights.bounds[output],
+            Self::Matrix { weights } => output * weights.offsets.len(),
             Self::Dense { weights, .. } => output * weights.offsets.len(),
             Self::Narrow { weights } => output * weights.offsets.len(),
         };
@@ -83,7 +102,7 @@ pub fn convolve(kernel: &Kernel, finish: &Finish, plane: Plane, lanes: usize, bu
 fn tiles(kernel: &Kernel) -> &[Tile] {
     match kernel {
         Kernel::Sparse { tiles, .. } | Kernel::Dense { tiles, .. } => tiles,
-        Kernel::Narrow { .. } => &[],
+        Kernel::Narrow { .. } | Kernel::Numbers { .. } | Kernel::Matrix { .. } => &[],
     }
 }
 
@@ -92,6 +111,8 @@ fn run(kernel: &Kernel, job: Job) {
         Kernel::Sparse { weights, .. } => dispatch_to_eight(SparseConv { job, weights }),
         Kernel::Dense { weights, .. } => dispatch_to_eight(DenseConv { job, weights }),
         Kernel::Narrow { weights } => dispatch_to_eight(NarrowConv { job, weights }),
+        Kernel::Numbers { weights } => dispatch_to_eight(Linear { job, weights: Weights::Sparse(weights) }),
+        Kernel::Matrix { weights } => dispatch_to_eight(Linear { job, weights: Weights::Dense(weights) }),
     }
 }
 

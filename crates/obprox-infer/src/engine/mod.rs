@@ -9,10 +9,14 @@ mod choice;
 mod convolve;
 mod dense;
 mod kernel;
+mod linear;
 mod narrow;
 mod plane;
 mod program;
+mod run;
 mod sparse;
+mod steps;
+mod weights;
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -23,12 +27,9 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 pub use choice::{Choice, Kernels};
-use convolve::{Buffers, convolve};
-use plane::Plane;
-use program::{OVERREAD, Program, Step, compile};
+use program::{Program, Step, compile};
 
-use crate::fused::FusedNet;
-use crate::graph::Shape;
+use crate::fused::{ConvShape, FusedNet};
 use crate::model::Model;
 
 /// Images that are executed side by side in a batch.
@@ -37,13 +38,13 @@ const LANES: usize = 8;
 /// Images from which on a group is executed side by side, with lanes left empty, rather than one by one.
 const FEWEST_SIDE_BY_SIDE: usize = 6;
 
-/// What became of one convolution.
+/// What became of one convolution or linear layer.
 #[derive(Clone, Debug)]
 pub struct Layer {
     /// Its name among the parameters.
     pub name: String,
     /// Its shape.
-    pub conv: Shape,
+    pub conv: ConvShape,
     /// Number of its weights.
     pub weights: usize,
     /// Those that are not zero.
@@ -88,11 +89,20 @@ struct Workspace {
 }
 
 impl Engine {
-    /// Compiles a network for images of `[height, width]`.
+    /// Compiles a network for images of `[height, width]`; of a network that takes vectors they are `[1, 1]`.
     pub fn new(model: &Model, kernels: Kernels, size: [usize; 2]) -> Result<Self> {
-        let net = FusedNet::new(&model.architecture().graph(), model.weights())?;
-        let program = compile(&net, kernels, size, dispatch_to_eight(VectorWidth))?;
-        Ok(Self { program, channels: model.architecture().channels(), size, workspaces: Mutex::default() })
+        let channels = model.channels();
+        let shape = match model.network().input_shape() {
+            [_] if size == [1, 1] => vec![channels],
+            [_] => return Err(Error::Data(format!("takes vectors of {channels} numbers, not images"))),
+            _ => vec![channels, size[0], size[1]],
+        };
+        let [height, width] = size;
+        let misfit = |error| Error::Data(format!("images of {height}×{width} pixels do not fit this network: {error}"));
+        model.network().shapes(model.weights(), &shape).map_err(misfit)?;
+        let net = FusedNet::new(model.network(), model.weights(), &shape)?;
+        let program = compile(&net, kernels, dispatch_to_eight(VectorWidth))?;
+        Ok(Self { program, channels, size, workspaces: Mutex::default() })
     }
 
     /// The scores of each class for each image, image by image. The images are given one after the other, channel by
@@ -105,7 +115,7 @@ impl Engine {
             return Err(Error::Data(message));
         }
         let count = images.len() / image_len;
-        let mut scores = vec![0.0; count * self.program.classes];
+        let mut scores = vec![0.0; count * self.program.outputs];
         let mut chunks = Vec::new();
         let (mut rest_images, mut rest_scores) = (images, scores.as_mut_slice());
         while !rest_images.is_empty() {
@@ -113,7 +123,7 @@ impl Engine {
             let side_by_side = self.program.side_by_side && left >= FEWEST_SIDE_BY_SIDE;
             let (take, lanes) = if side_by_side { (left.min(LANES), LANES) } else { (1, 1) };
             let images = rest_images.split_off(..take * image_len).unwrap_or(&[]);
-            let scores = rest_scores.split_off_mut(..take * self.program.classes).unwrap_or(&mut []);
+            let scores = rest_scores.split_off_mut(..take * self.program.outputs).unwrap_or(&mut []);
             chunks.push((images, scores, lanes));
         }
         let threads = rayon::current_num_threads();
@@ -137,7 +147,7 @@ impl Engine {
         let lanes = if batch && self.program.side_by_side { LANES } else { 1 };
         let image_len = self.shape().iter().product::<usize>();
         let images = vec![0.5; lanes * image_len];
-        let mut scores = vec![0.0; lanes * self.program.classes];
+        let mut scores = vec![0.0; lanes * self.program.outputs];
         let mut least = vec![f64::INFINITY; self.program.layers.len()];
         for _ in 0..repeats {
             let mut times = vec![0.0; least.len()];
@@ -155,14 +165,19 @@ impl Engine {
         least
     }
 
-    /// What became of each convolution.
+    /// What became of each convolution and linear layer.
     pub fn layers(&self) -> &[Layer] {
         &self.program.layers
     }
 
-    /// Number of classes.
-    pub fn classes(&self) -> usize {
-        self.program.classes
+    /// Numbers that come out of an image: as many as there are classes, where it is those.
+    pub fn outputs(&self) -> usize {
+        self.program.outputs
+    }
+
+    /// The shape of what comes out of an image.
+    pub fn output_shape(&self) -> &[usize] {
+        &self.program.output_shape
     }
 
     /// Channels, height and width of an image.
@@ -174,56 +189,6 @@ impl Engine {
         self.run_steps(images, scores, lanes, threads, |_| {});
     }
 
-    /// Executes every step on images side by side, and tells when one is done.
-    fn run_steps(&self, images: &[f32], scores: &mut [f32], lanes: usize, threads: usize, mut done: impl FnMut(&Step)) {
-        let mut workspace = self.take_workspace();
-        let slots = &mut workspace.slots;
-        slots.resize_with(self.program.slots.len(), Vec::new);
-        for (slot, pixels) in slots.iter_mut().zip(&self.program.slots) {
-            let floats = pixels * lanes + OVERREAD;
-            if slot.len() < floats {
-                slot.resize(floats, 0.0);
-            }
-        }
-        for step in &self.program.steps {
-            match step {
-                Step::Load { channels, plane, to } => {
-                    let image_len = self.channels * plane.height * plane.width;
-                    load(images, image_len, channels, plane, &mut slots[*to], lanes);
-                }
-                Step::Split { from, to, channels, phases } => {
-                    let mut out = std::mem::take(&mut slots[*to]);
-                    let planes = slots[*from].chunks_exact(phases.from.len * lanes).take(*channels);
-                    let split = out.chunks_exact_mut(plane::Phases::COUNT * phases.len * lanes);
-                    planes.zip(split).for_each(|(plane, split)| phases.split(plane, split, lanes));
-                    slots[*to] = out;
-                }
-                Step::Conv { from, residual, to, plane, finish, single, lanes: side_by_side } => {
-                    let mut out = std::mem::take(&mut slots[*to]);
-                    let kernel = if lanes == 1 { single } else { side_by_side };
-                    let residual = residual.map_or(&[] as &[f32], |residual| &slots[residual]);
-                    let buffers = Buffers { input: &slots[*from], residual, out: &mut out };
-                    convolve(kernel, finish, *plane, lanes, buffers, threads);
-                    slots[*to] = out;
-                }
-                Step::MaxPool { from, to, channels, size, from_plane, plane } => {
-                    let mut out = std::mem::take(&mut slots[*to]);
-                    let planes = slots[*from].chunks_exact(from_plane.len * lanes).take(*channels);
-                    for (input, out) in planes.zip(out.chunks_exact_mut(plane.len * lanes)) {
-                        max_pool(input, from_plane, *size, out, plane, lanes);
-                    }
-                    slots[*to] = out;
-                }
-                Step::Head { from, plane, channels, weight, bias } => {
-                    let planes = slots[*from].chunks_exact(plane.len * lanes).take(*channels);
-                    head(planes, plane, weight, bias, scores, lanes);
-                }
-            }
-            done(step);
-        }
-        self.give_back(workspace);
-    }
-
     fn take_workspace(&self) -> Workspace {
         let mut workspaces = self.workspaces.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         workspaces.pop().unwrap_or_default()
@@ -232,68 +197,6 @@ impl Engine {
     fn give_back(&self, workspace: Workspace) {
         let mut workspaces = self.workspaces.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         workspaces.push(workspace);
-    }
-}
-
-/// Images into planes, side by side; lanes without an image are zero.
-fn load(images: &[f32], image_len: usize, channels: &[usize], plane: &Plane, out: &mut [f32], lanes: usize) {
-    let pixels = plane.height * plane.width;
-    for (&channel, out) in channels.iter().zip(out.chunks_exact_mut(plane.len * lanes)) {
-        out.fill(0.0);
-        for (lane, image) in images.chunks_exact(image_len).enumerate() {
-            let rows = image[channel * pixels..][..pixels].chunks_exact(plane.width);
-            for (y, row) in rows.enumerate() {
-                let out = &mut out[(plane.origin() + y * plane.row) * lanes..];
-                for (out, &pixel) in out.iter_mut().skip(lane).step_by(lanes).zip(row) {
-                    *out = pixel;
-                }
-            }
-        }
-    }
-}
-
-fn max_pool(input: &[f32], from: &Plane, size: usize, out: &mut [f32], to: &Plane, lanes: usize) {
-    for y in 0..to.height {
-        let out = &mut out[(to.origin() + y * to.row) * lanes..][..to.width * lanes];
-        out.fill(f32::NEG_INFINITY);
-        for row in from.rows(input, lanes).skip(size * y).take(size) {
-            for (out, pixels) in out.chunks_exact_mut(lanes).zip(row.chunks_exact(size * lanes)) {
-                for pixel in pixels.chunks_exact(lanes) {
-                    out.iter_mut().zip(pixel).for_each(|(out, &pixel)| *out = out.max(pixel));
-                }
-            }
-        }
-    }
-    to.clear_frame(out, lanes);
-}
-
-fn head<'a>(
-    planes: impl Iterator<Item = &'a [f32]>,
-    plane: &Plane,
-    weight: &[f32],
-    bias: &[f32],
-    scores: &mut [f32],
-    lanes: usize,
-) {
-    let pixels = (plane.height * plane.width) as f32;
-    let means: Vec<[f32; LANES]> = planes
-        .map(|values| {
-            let mut sums = [0.0; LANES];
-            for pixel in plane.rows(values, lanes).flat_map(|row| row.chunks_exact(lanes)) {
-                sums.iter_mut().zip(pixel).for_each(|(sum, pixel)| *sum += pixel);
-            }
-            sums.map(|sum| sum / pixels)
-        })
-        .collect();
-    let classes = bias.len();
-    for (class, bias) in bias.iter().enumerate() {
-        let mut sums = [*bias; LANES];
-        for (weight, means) in weight[class * means.len()..].iter().zip(&means) {
-            sums.iter_mut().zip(means).for_each(|(sum, mean)| *sum += weight * mean);
-        }
-        for (scores, sum) in scores.chunks_exact_mut(classes).zip(sums) {
-            scores[class] = sum;
-        }
     }
 }
 

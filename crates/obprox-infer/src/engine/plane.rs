@@ -1,16 +1,20 @@
 //! One channel of a value in memory, and the tiles in which it is computed.
 //!
-//! A plane is kept with a frame of zeros one pixel wide, so that a 3×3 kernel reads its padding like any other pixel and
-//! a weight of the kernel is nothing but a distance in memory. A pixel is one float, or as many as there are images
-//! side by side (`lanes`). Lengths and distances are counted in pixels where nothing else is said.
+//! A plane is kept with a frame of zeros, so that a kernel reads its padding like any other pixel and a weight of the
+//! kernel is nothing but a distance in memory. A plane of one pixel, a number of a vector, has no frame. A pixel is one
+//! float, or as many as there are images side by side (`lanes`). Lengths and distances are counted in pixels where
+//! nothing else is said.
 
 use super::LANES;
+use crate::network::Window;
 
 /// Shape of a plane within its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plane {
     pub height: usize,
     pub width: usize,
+    /// Zeros on each side.
+    pub frame: usize,
     /// From one row to the next.
     pub row: usize,
     /// From one plane to the next.
@@ -21,79 +25,119 @@ pub struct Plane {
 const WIDEST: usize = 8;
 
 impl Plane {
-    pub fn new(height: usize, width: usize) -> Self {
-        let row = width + 2;
-        let framed = (height + 2) * row;
-        let overrun = height * row + width + WIDEST;
-        Self { height, width, row, len: framed.max(overrun).next_multiple_of(WIDEST) }
+    /// A plane of several pixels, or of one.
+    pub fn new(height: usize, width: usize, frame: usize) -> Self {
+        if (height, width) == (1, 1) {
+            return Self { height, width, frame: 0, row: 1, len: 1 };
+        }
+        let row = width + 2 * frame;
+        let framed = (height + 2 * frame) * row;
+        let overrun = (frame + height - 1) * row + frame + width + WIDEST;
+        Self { height, width, frame, row, len: framed.max(overrun).next_multiple_of(WIDEST) }
     }
 
     /// The first pixel within the frame.
     pub fn origin(&self) -> usize {
-        self.row + 1
+        self.frame * self.row + self.frame
+    }
+
+    /// Whether it is a number of a vector.
+    pub fn is_number(&self) -> bool {
+        self.len == 1
     }
 
     /// Makes the frame zero, after tiles that ran over it.
     pub fn clear_frame(&self, plane: &mut [f32], lanes: usize) {
         plane[..self.origin() * lanes].fill(0.0);
         for y in 1..self.height {
-            let end = y * self.row + 1 + self.width;
-            plane[end * lanes..(end + 2) * lanes].fill(0.0);
+            let end = (self.frame + y - 1) * self.row + self.frame + self.width;
+            plane[end * lanes..(end + 2 * self.frame) * lanes].fill(0.0);
         }
-        plane[(self.height * self.row + 1 + self.width) * lanes..self.len * lanes].fill(0.0);
+        let end = (self.frame + self.height - 1) * self.row + self.frame + self.width;
+        plane[end * lanes..self.len * lanes].fill(0.0);
     }
 
     /// The rows within the frame.
     pub fn rows<'a>(&self, plane: &'a [f32], lanes: usize) -> impl Iterator<Item = &'a [f32]> {
-        let Self { height, width, row, .. } = *self;
-        (1..=height).map(move |y| &plane[(y * row + 1) * lanes..][..width * lanes])
+        let Self { height, width, row, frame, .. } = *self;
+        (frame..frame + height).map(move |y| &plane[(y * row + frame) * lanes..][..width * lanes])
+    }
+
+    /// A row within the frame, to be written.
+    pub fn row_mut<'a>(&self, plane: &'a mut [f32], y: usize, lanes: usize) -> &'a mut [f32] {
+        &mut plane[(self.origin() + y * self.row) * lanes..][..self.width * lanes]
     }
 }
 
-/// The four planes that every second pixel of a framed plane makes, for convolutions of stride 2. Their rows are as far
-/// apart as those of the output, so that one distance in memory serves both.
+/// The planes that a convolution reads which cannot read its input as it lies: one for each pixel of a stride, padded as
+/// the convolution asks for. Their rows are as far apart as those of the output, so that one distance in memory serves
+/// both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Phases {
     pub from: Plane,
+    pub stride: [usize; 2],
+    /// Zeros above and to the left.
+    pub padding: [usize; 2],
     pub row: usize,
-    /// From one plane to the next; four of them are a channel.
+    pub rows: usize,
+    /// From one plane to the next; `count` of them are a channel.
     pub len: usize,
 }
 
 impl Phases {
-    pub const COUNT: usize = 4;
+    pub fn new(from: Plane, to: Plane, window: &Window) -> Self {
+        let rows = to.height + (window.reach(0) - 1) / window.stride[0];
+        let padding = [window.padding[0], window.padding[1]];
+        Self { from, stride: window.stride, padding, row: to.row, rows, len: (rows * to.row).next_multiple_of(WIDEST) }
+    }
 
-    pub fn new(from: Plane, to: Plane) -> Self {
-        let rows = (from.height + 2).div_ceil(2);
-        Self { from, row: to.row, len: (rows * to.row).next_multiple_of(WIDEST) }
+    pub fn count(&self) -> usize {
+        self.stride[0] * self.stride[1]
+    }
+
+    /// Where a tap of the kernel, `down` and `right` of its first pixel, lies from the first pixel of the channel.
+    pub fn offset(&self, down: usize, right: usize) -> usize {
+        let [high, wide] = self.stride;
+        (down % high * wide + right % wide) * self.len + down / high * self.row + right / wide
     }
 
     /// Takes a plane apart.
     pub fn split(&self, plane: &[f32], phases: &mut [f32], lanes: usize) {
-        let row_len = (self.from.width + 2) * lanes;
-        for (y, row) in plane.chunks_exact(self.from.row * lanes).take(self.from.height + 2).enumerate() {
-            let pair = &mut phases[y % 2 * 2 * self.len * lanes..][..2 * self.len * lanes];
-            let (even, odd) = pair.split_at_mut(self.len * lanes);
-            let start = y / 2 * self.row * lanes;
-            let (even, odd) = (&mut even[start..][..self.row * lanes], &mut odd[start..][..self.row * lanes]);
-            let row = &row[..row_len];
-            match lanes {
-                1 => split_row::<1>(row, even, odd),
-                _ => split_row::<LANES>(row, even, odd),
+        let ([high, wide], [top, left]) = (self.stride, self.padding);
+        for (phase, out) in phases.chunks_exact_mut(self.len * lanes).enumerate() {
+            let (down, right) = (phase / wide, phase % wide);
+            // The columns of this phase that are on the image.
+            let first = left.saturating_sub(right).div_ceil(wide).min(self.row);
+            let end = (self.from.width + left).saturating_sub(right).div_ceil(wide).clamp(first, self.row);
+            for (y, out) in out.chunks_exact_mut(self.row * lanes).take(self.rows).enumerate() {
+                let Some(y) = (y * high + down).checked_sub(top).filter(|y| *y < self.from.height) else {
+                    out.fill(0.0);
+                    continue;
+                };
+                out[..first * lanes].fill(0.0);
+                out[end * lanes..].fill(0.0);
+                if end > first {
+                    let start = self.from.origin() + y * self.from.row + first * wide + right - left;
+                    let out = &mut out[first * lanes..end * lanes];
+                    match lanes {
+                        1 => every::<1>(&plane[start..], wide, out),
+                        _ => every::<LANES>(&plane[start * lanes..], wide, out),
+                    }
+                }
             }
         }
     }
 }
 
-/// Every second pixel of a row to one side.
-fn split_row<const LANES: usize>(row: &[f32], even: &mut [f32], odd: &mut [f32]) {
-    let (row, even, odd) =
-        (row.as_chunks::<LANES>().0, even.as_chunks_mut::<LANES>().0, odd.as_chunks_mut::<LANES>().0);
-    for ((pair, even), odd) in row.as_chunks::<2>().0.iter().zip(even.iter_mut()).zip(odd) {
-        (*even, *odd) = (pair[0], pair[1]);
-    }
-    if let Some(last) = row.as_chunks::<2>().1.first() {
-        even[row.len() / 2] = *last;
+/// Every so many pixels of a row.
+fn every<const LANES: usize>(row: &[f32], step: usize, out: &mut [f32]) {
+    let pixels = row.as_chunks::<LANES>().0;
+    match step {
+        1 => out.copy_from_slice(&row[..out.len()]),
+        _ => {
+            let out = out.as_chunks_mut::<LANES>().0;
+            out.iter_mut().zip(pixels.iter().step_by(step)).for_each(|(out, pixel)| *out = *pixel);
+        }
     }
 }
 
@@ -150,9 +194,9 @@ mod tests {
     /// Every pixel within the frame is in exactly one tile, and no tile leaves the plane.
     #[test]
     fn tiles_cover_a_plane() {
-        for (height, width) in [(1, 1), (2, 2), (3, 5), (4, 4), (7, 7), (8, 8), (16, 16), (5, 32), (28, 28), (32, 32)] {
+        for (height, width) in [(1, 2), (2, 2), (3, 5), (4, 4), (7, 7), (8, 8), (16, 16), (5, 32), (28, 28), (32, 32)] {
             for (lanes, most) in [(1, 8), (1, 2), (8, 8), (8, 2)] {
-                let plane = Plane::new(height, width);
+                let plane = Plane::new(height, width, 1 + height % 3);
                 let mut times = vec![0; plane.len * lanes];
                 for tile in tiles(&plane, lanes, 8, most) {
                     assert!(tile.rows * tile.vectors <= most);
@@ -170,8 +214,8 @@ mod tests {
 
     #[test]
     fn frames_are_cleared_and_nothing_else() {
-        for (height, width, lanes) in [(1, 1, 1), (4, 3, 1), (5, 7, 8)] {
-            let plane = Plane::new(height, width);
+        for (height, width, frame, lanes) in [(1, 1, 0, 1), (4, 3, 1, 1), (5, 7, 2, 8), (2, 2, 3, 1)] {
+            let plane = Plane::new(height, width, frame);
             let mut values = vec![1.0; plane.len * lanes];
             plane.clear_frame(&mut values, lanes);
             assert_eq!(values.iter().sum::<f32>(), (height * width * lanes) as f32);
@@ -179,21 +223,45 @@ mod tests {
         }
     }
 
+    /// Every tap of a kernel finds its pixel, or the zero beyond the edge.
     #[test]
-    fn phases_hold_every_second_pixel() {
-        for (from, lanes) in [(Plane::new(5, 7), 1), (Plane::new(8, 4), LANES)] {
-            let to = Plane::new(from.height.div_ceil(2), from.width.div_ceil(2));
-            let phases = Phases::new(from, to);
-            let plane: Vec<f32> = (0..from.len * lanes).map(|at| at as f32).collect();
-            let mut split = vec![-1.0; Phases::COUNT * phases.len * lanes];
+    fn phases_hold_what_a_kernel_reads() {
+        let windows = [
+            (Plane::new(5, 7, 1), Window::square(3, 2, 1), 1),
+            (Plane::new(8, 4, 2), Window::square(3, 2, 1), LANES),
+            (Plane::new(9, 9, 1), Window::square(7, 2, 3), 1),
+            (Plane::new(6, 8, 1), Window::square(5, 3, 0), 1),
+            (Plane::new(1, 1, 1), Window::square(3, 1, 2), LANES),
+            (
+                Plane::new(7, 6, 1),
+                Window { kernel: [1, 3], stride: [1, 2], padding: [0, 1, 2, 3], dilation: [1, 2] },
+                1,
+            ),
+        ];
+        for (from, window, lanes) in windows {
+            let sides = [from.height, from.width];
+            let [height, width] = [0, 1].map(|axis| window.output_side(axis, sides[axis], false).unwrap());
+            let to = Plane::new(height, width, 3);
+            let phases = Phases::new(from, to, &window);
+            let mut plane = vec![f32::NAN; from.len * lanes];
+            for y in 0..from.height {
+                let row = from.row_mut(&mut plane, y, lanes);
+                row.iter_mut().enumerate().for_each(|(x, value)| *value = (1000 * y + x) as f32);
+            }
+            let mut split = vec![-1.0; phases.count() * phases.len * lanes];
             phases.split(&plane, &mut split, lanes);
-            for y in 0..from.height + 2 {
-                for x in 0..(from.width + 2) {
-                    let phase = y % 2 * 2 + x % 2;
-                    let at = (phase * phases.len + y / 2 * phases.row + x / 2) * lanes;
-                    let there = (y * from.row + x) * lanes;
-                    assert_eq!(split[at..at + lanes], plane[there..there + lanes]);
-                }
+            let taps = |axis: usize| 0..window.kernel[axis];
+            for (y, x, ky, kx) in (0..height)
+                .flat_map(|y| (0..width).map(move |x| (y, x)))
+                .flat_map(|(y, x)| taps(0).flat_map(move |ky| taps(1).map(move |kx| (y, x, ky, kx))))
+            {
+                let (down, right) = (ky * window.dilation[0], kx * window.dilation[1]);
+                let at = (phases.offset(down, right) + y * phases.row + x) * lanes;
+                let there = (y * window.stride[0] + down).checked_sub(window.padding[0]);
+                let there = there.zip((x * window.stride[1] + right).checked_sub(window.padding[1]));
+                let inside = there.filter(|(y, x)| *y < from.height && *x < from.width);
+                let expected = inside.map_or(0.0, |(y, x)| (1000 * y + x * lanes) as f32);
+                assert_eq!(split[at], expected, "{window:?} {:?}", (y, x, ky, kx));
             }
         }
     }

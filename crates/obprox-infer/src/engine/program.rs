@@ -1,36 +1,96 @@
 //! A fused network → the steps of its execution for images of one size: planes, buffers, kernels.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use obprox::{Error, Result};
+use obprox::Result;
 
-use super::choice::{Choice, Kernels, choose};
+use super::choice::{Choice, Kernels};
 use super::convolve::Kernel;
-use super::dense::{self, DenseWeights};
 use super::kernel::{Finish, NO_CHANNEL};
-use super::narrow::{self, NarrowWeights};
-use super::plane::{Phases, Plane, tiles};
-use super::sparse::{self, SparseWeights, Tap};
+use super::plane::{Phases, Plane};
 use super::{LANES, Layer};
-use crate::fused::{Fused, FusedConv, FusedNet};
-use crate::liveness::Liveness;
+use crate::fused::{Fused, FusedConv, FusedNet, ValueId};
+use crate::liveness::{Liveness, sources};
+use crate::network::{Activation, Window};
 
 /// Index of a buffer of the workspace.
 pub type Slot = usize;
+
+/// What a step without weights does to planes.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    Apply(Activation),
+    Pool { window: Window, mean: Option<bool> },
+    AdaptivePool,
+    Upsample([usize; 2]),
+    Combine { multiply: bool },
+    Copy,
+}
+
+/// A plane that is read: whose, and which of them.
+pub type Pick = (usize, usize);
 
 /// A step of the execution.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// The channels of the images that are read, into planes.
-    Load { channels: Vec<usize>, plane: Plane, to: Slot },
-    /// Planes taken apart for convolutions of stride 2.
-    Split { from: Slot, to: Slot, channels: usize, phases: Phases },
+    Load {
+        channels: Vec<usize>,
+        plane: Plane,
+        to: Slot,
+    },
+    /// Planes laid out for convolutions that cannot read them as they are.
+    Split {
+        from: Slot,
+        to: Slot,
+        channels: usize,
+        phases: Phases,
+    },
     /// A convolution; the kernels for one image and for images side by side.
-    Conv { from: Slot, residual: Option<Slot>, to: Slot, plane: Plane, finish: Finish, single: Kernel, lanes: Kernel },
-    /// The largest of each square.
-    MaxPool { from: Slot, to: Slot, channels: usize, size: usize, from_plane: Plane, plane: Plane },
-    /// Means of the planes, then classes × channels weights and a bias.
-    Head { from: Slot, plane: Plane, channels: usize, weight: Vec<f32>, bias: Vec<f32> },
+    Conv {
+        from: Slot,
+        residual: Option<Slot>,
+        to: Slot,
+        plane: Plane,
+        finish: Finish,
+        activation: Activation,
+        single: Kernel,
+        lanes: Kernel,
+    },
+    /// Each plane of one or two others.
+    Each {
+        operands: Vec<(Slot, Plane)>,
+        to: Slot,
+        plane: Plane,
+        work: Work,
+        picks: Vec<[Pick; 2]>,
+    },
+    /// Single pixels, one after the other: where each lies.
+    Gather {
+        from: Slot,
+        to: Slot,
+        offsets: Vec<usize>,
+    },
+    /// All pixels of all planes into planes of another size.
+    Reshape {
+        from: Slot,
+        from_plane: Plane,
+        to: Slot,
+        plane: Plane,
+        channels: [usize; 2],
+    },
+    Softmax {
+        from: Slot,
+        to: Slot,
+        plane: Plane,
+        channels: usize,
+    },
+    /// What comes out.
+    Store {
+        from: Slot,
+        plane: Plane,
+        channels: usize,
+    },
 }
 
 /// All that a run needs to know.
@@ -40,7 +100,9 @@ pub struct Program {
     /// Pixels of each buffer.
     pub slots: Vec<usize>,
     pub layers: Vec<Layer>,
-    pub classes: usize,
+    /// Numbers that come out of an image, and their shape.
+    pub outputs: usize,
+    pub output_shape: Vec<usize>,
     /// Whether the images of a batch are executed side by side.
     pub side_by_side: bool,
 }
@@ -48,47 +110,57 @@ pub struct Program {
 /// Floats that a tile may read beyond the last plane of a buffer.
 pub const OVERREAD: usize = 128;
 
-/// Compiles a network for images of `[height, width]`; `unit` floats are a vector of this machine.
-pub fn compile(net: &FusedNet, kernels: Kernels, [height, width]: [usize; 2], unit: usize) -> Result<Program> {
+/// Compiles a network; `unit` floats are a vector of this machine.
+pub fn compile(net: &FusedNet, kernels: Kernels, unit: usize) -> Result<Program> {
     let liveness = (kernels != Kernels::Dense).then(|| Liveness::new(net));
-    let kept = net.channels.iter().enumerate().map(|(value, &channels)| match &liveness {
+    let kept = net.sizes.iter().enumerate().map(|(value, size)| match &liveness {
         Some(liveness) => liveness.kept(value),
-        None => (0..channels).collect(),
+        None => (0..size[0]).collect(),
     });
     let kept = kept.collect();
-    let mut compiler = Compiler { net, kernels, unit, liveness, kept, planes: vec![Plane::new(height, width)] };
-    for step in &net.steps {
-        let from = compiler.planes[step.input()];
-        let sides = match step {
-            Fused::Conv(conv) => conv.conv.output_side(from.height).zip(conv.conv.output_side(from.width)),
-            Fused::MaxPool { size, .. } => Some((from.height / size, from.width / size)),
-            Fused::Head { .. } => Some((1, 1)),
-        };
-        let (height, width) = sides
-            .filter(|&(height, width)| height > 0 && width > 0)
-            .ok_or_else(|| Error::Data(format!("images of {height}×{width} pixels are too small for this network")))?;
-        compiler.planes.push(Plane::new(height, width));
-    }
-    compiler.program()
+    let frames = frames(net);
+    let planes = net.sizes.iter().map(|&[_, height, width]| Plane::new(height, width, frames[&[height, width]]));
+    Compiler { net, kernels, unit, liveness, kept, planes: planes.collect() }.program()
 }
 
-struct Compiler<'a> {
-    net: &'a FusedNet,
-    kernels: Kernels,
-    unit: usize,
+/// Zeros around planes of each size: planes of one size are alike, so that they can be added.
+fn frames(net: &FusedNet) -> HashMap<[usize; 2], usize> {
+    let mut frames: HashMap<[usize; 2], usize> = net.sizes.iter().map(|size| ([size[1], size[2]], 1)).collect();
+    for (step, size) in net.steps.iter().zip(&net.sizes[1..]) {
+        let Fused::Conv(conv) = step else { continue };
+        let window = &conv.shape.window;
+        let asked = match reads_planes(net, conv, size) {
+            true => window.padding.into_iter().max().unwrap_or(0),
+            // The columns that the kernel reads beyond those that it writes.
+            false => ((window.reach(1) - 1) / window.stride[1]).div_ceil(2),
+        };
+        frames.entry([size[1], size[2]]).and_modify(|frame| *frame = asked.max(*frame));
+    }
+    frames
+}
+
+/// Whether a convolution reads the planes of its input as they lie.
+fn reads_planes(net: &FusedNet, conv: &FusedConv, made: &[usize; 3]) -> bool {
+    conv.shape.window.stride == [1, 1] && net.sizes[conv.input][1..] == made[1..]
+}
+
+pub(super) struct Compiler<'a> {
+    pub net: &'a FusedNet,
+    pub kernels: Kernels,
+    pub unit: usize,
     /// `None` where nothing may be left out.
-    liveness: Option<Liveness>,
+    pub liveness: Option<Liveness>,
     /// The channels of each value that are computed.
-    kept: Vec<Vec<usize>>,
+    pub kept: Vec<Vec<usize>>,
     /// Of each value.
-    planes: Vec<Plane>,
+    pub planes: Vec<Plane>,
 }
 
 /// A place in memory before it has a slot: a value, or the phases of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    Value(usize),
-    Phases(usize),
+    Value(ValueId),
+    Phases(ValueId, Phases),
 }
 
 impl Compiler<'_> {
@@ -98,65 +170,116 @@ impl Compiler<'_> {
         let slot = |place: Place| slot_of[places.iter().position(|&(made, _)| made == place).unwrap_or(0)];
         let mut steps = Vec::new();
         let mut layers = Vec::new();
-        let mut classes = 0;
         let side_by_side = self.side_by_side();
         for &(place, _) in &places {
             let to = slot(place);
-            match place {
+            let made = match place {
                 Place::Value(0) => {
                     steps.push(Step::Load { channels: self.kept[0].clone(), plane: self.planes[0], to });
+                    continue;
                 }
-                Place::Phases(value) => {
+                Place::Phases(value, phases) => {
                     let (from, channels) = (slot(Place::Value(value)), self.kept[value].len());
-                    steps.push(Step::Split { from, to, channels, phases: self.phases(value) });
+                    steps.push(Step::Split { from, to, channels, phases });
+                    continue;
                 }
-                Place::Value(made) => match &self.net.steps[made - 1] {
-                    Fused::Conv(conv) => {
-                        let from = slot(self.source(conv));
-                        let residual = conv.residual.map(|residual| slot(Place::Value(residual)));
-                        let [single, lanes] = self.kernels(conv, made)?;
-                        let batch = if side_by_side { &lanes } else { &single };
-                        layers.push(self.layer(conv, made, [&single, batch].map(Kernel::choice)));
-                        let (plane, finish) = (self.planes[made], self.finish(conv, made));
-                        steps.push(Step::Conv { from, residual, to, plane, finish, single, lanes });
-                    }
-                    Fused::MaxPool { input, size } => steps.push(Step::MaxPool {
-                        from: slot(Place::Value(*input)),
-                        to,
-                        channels: self.kept[*input].len(),
-                        size: *size,
-                        from_plane: self.planes[*input],
-                        plane: self.planes[made],
-                    }),
-                    Fused::Head { input, weight, bias, .. } => {
-                        classes = bias.len();
-                        steps.push(self.head(slot(Place::Value(*input)), *input, weight, bias));
-                    }
-                },
-            }
+                Place::Value(made) => made,
+            };
+            let Fused::Conv(conv) = &self.net.steps[made - 1] else {
+                steps.push(self.plain_step(made, to, &|value| slot(Place::Value(value))));
+                continue;
+            };
+            let from = slot(self.source(conv, made));
+            let residual = conv.residual.map(|residual| slot(Place::Value(residual)));
+            let [single, lanes] = self.kernels(conv, made)?;
+            let batch = if side_by_side { &lanes } else { &single };
+            layers.push(self.layer(conv, made, [&single, batch].map(Kernel::choice)));
+            let (plane, finish, activation) = (self.planes[made], self.finish(conv, made), conv.activation);
+            steps.push(Step::Conv { from, residual, to, plane, finish, activation, single, lanes });
         }
-        Ok(Program { steps, slots, layers, classes, side_by_side })
+        let (output, channels) = (self.net.output, self.kept[self.net.output].len());
+        steps.push(Step::Store { from: slot(Place::Value(output)), plane: self.planes[output], channels });
+        let output_shape = self.net.output_shape.clone();
+        let outputs = output_shape.iter().product();
+        Ok(Program { steps, slots, layers, outputs, output_shape, side_by_side })
     }
 
-    /// Everything that is computed, in order, and the last of them that reads it.
+    /// A step without weights.
+    fn plain_step(&self, made: ValueId, to: Slot, slot: &dyn Fn(ValueId) -> Slot) -> Step {
+        let (step, plane, channels) = (&self.net.steps[made - 1], self.planes[made], self.kept[made].len());
+        let inputs = step.inputs();
+        let (from, from_plane) = (slot(inputs[0]), self.planes[inputs[0]]);
+        let work = match step {
+            Fused::Apply { activation, .. } => Work::Apply(*activation),
+            Fused::MaxPool { window, .. } => Work::Pool { window: *window, mean: None },
+            Fused::AveragePool { window, count_padding, .. } => {
+                Work::Pool { window: *window, mean: Some(*count_padding) }
+            }
+            Fused::AdaptivePool { .. } => Work::AdaptivePool,
+            Fused::Upsample { scale, .. } => Work::Upsample(*scale),
+            Fused::Add { .. } => Work::Combine { multiply: false },
+            Fused::Multiply { .. } => Work::Combine { multiply: true },
+            Fused::Concat { .. } => Work::Copy,
+            Fused::Flatten { .. } => return Step::Gather { from, to, offsets: self.flattened(inputs[0], made) },
+            Fused::Softmax { .. } => return Step::Softmax { from, to, plane, channels },
+            Fused::Reshape { .. } | Fused::Conv(_) => {
+                let channels = [self.kept[inputs[0]].len(), channels];
+                return Step::Reshape { from, from_plane, to, plane, channels };
+            }
+        };
+        let operands = inputs.iter().map(|&input| (slot(input), self.planes[input])).collect();
+        Step::Each { operands, to, plane, work, picks: self.picks(step, &inputs, made) }
+    }
+
+    /// The planes that each plane of a step is made of.
+    fn picks(&self, step: &Fused, inputs: &[ValueId], made: ValueId) -> Vec<[Pick; 2]> {
+        let positions: Vec<_> = inputs.iter().map(|&input| self.positions(input)).collect();
+        let pick = |&channel: &usize| {
+            let mut picks = [(0, 0); 2];
+            let mut count = 0;
+            sources(self.net, step, channel, |value, channel| {
+                // Both may be the same value.
+                let operand = inputs.iter().position(|&input| input == value).unwrap_or(0);
+                let position = positions[operand][channel].unwrap_or(0);
+                debug_assert!(positions[operand][channel].is_some(), "what is read is computed");
+                picks[count] = (operand, position);
+                count += 1;
+            });
+            picks
+        };
+        self.kept[made].iter().map(pick).collect()
+    }
+
+    /// Where the numbers of a vector lie in the planes that they come from.
+    fn flattened(&self, input: ValueId, made: ValueId) -> Vec<usize> {
+        let (plane, positions) = (self.planes[input], self.positions(input));
+        let pixels = plane.height * plane.width;
+        let offset = |&entry: &usize| {
+            let (position, at) = (positions[entry / pixels].unwrap_or(0), entry % pixels);
+            position * plane.len + plane.origin() + at / plane.width * plane.row + at % plane.width
+        };
+        self.kept[made].iter().map(offset).collect()
+    }
+
+    /// Everything that is computed, in order, with the last place whose step reads it.
     fn places(&self) -> Vec<(Place, usize)> {
         let mut places = vec![(Place::Value(0), 0)];
         for (step, made) in self.net.steps.iter().zip(1..) {
-            if let Fused::Conv(conv) = step
-                && let Place::Phases(value) = self.source(conv)
-                && !places.iter().any(|&(place, _)| place == Place::Phases(value))
-            {
-                places.push((Place::Phases(value), 0));
-                touch(&mut places, Place::Value(value));
+            let mut reads: Vec<Place> = step.inputs().into_iter().map(Place::Value).collect();
+            if let Fused::Conv(conv) = step {
+                let source = self.source(conv, made);
+                if source != reads[0] && places.iter().all(|(place, _)| *place != source) {
+                    places.push((source, 0));
+                    touch(&mut places, reads[0]);
+                }
+                reads[0] = source;
             }
             places.push((Place::Value(made), 0));
-            match step {
-                Fused::Conv(conv) => touch(&mut places, self.source(conv)),
-                other => touch(&mut places, Place::Value(other.input())),
-            }
-            if let Fused::Conv(FusedConv { residual: Some(residual), .. }) = step {
-                touch(&mut places, Place::Value(*residual));
-            }
+            reads.into_iter().for_each(|read| touch(&mut places, read));
+        }
+        let end = places.len();
+        if let Some((_, last_reader)) = places.iter_mut().find(|(place, _)| *place == Place::Value(self.net.output)) {
+            *last_reader = end;
         }
         places
     }
@@ -183,32 +306,37 @@ impl Compiler<'_> {
     fn pixels(&self, place: Place) -> usize {
         match place {
             Place::Value(value) => self.kept[value].len() * self.planes[value].len,
-            Place::Phases(value) => self.kept[value].len() * Phases::COUNT * self.phases(value).len,
+            Place::Phases(value, phases) => self.kept[value].len() * phases.count() * phases.len,
         }
     }
 
     /// Where each channel of a value is among those that are computed.
-    fn positions(&self, value: usize) -> Vec<Option<usize>> {
-        let mut positions = vec![None; self.net.channels[value]];
+    pub fn positions(&self, value: ValueId) -> Vec<Option<usize>> {
+        let mut positions = vec![None; self.net.channels(value)];
         for (position, &channel) in self.kept[value].iter().enumerate() {
             positions[channel] = Some(position);
         }
         positions
     }
 
-    fn source(&self, conv: &FusedConv) -> Place {
-        if conv.conv.stride == 1 { Place::Value(conv.input) } else { Place::Phases(conv.input) }
+    fn source(&self, conv: &FusedConv, made: ValueId) -> Place {
+        match self.phases(conv, made) {
+            Some(phases) => Place::Phases(conv.input, phases),
+            None => Place::Value(conv.input),
+        }
     }
 
-    /// All convolutions of stride 2 that read a value make planes of one size.
-    fn phases(&self, value: usize) -> Phases {
-        let Plane { height, width, .. } = self.planes[value];
-        Phases::new(self.planes[value], Plane::new(height.div_ceil(2), width.div_ceil(2)))
+    /// The layout that a convolution reads, where that is not its input as it lies.
+    pub fn phases(&self, conv: &FusedConv, made: ValueId) -> Option<Phases> {
+        let (from, to) = (self.planes[conv.input], self.planes[made]);
+        let direct = to.is_number() || reads_planes(self.net, conv, &self.net.sizes[made]);
+        (!direct).then(|| Phases::new(from, to, &conv.shape.window))
     }
 
-    fn finish(&self, conv: &FusedConv, made: usize) -> Finish {
+    fn finish(&self, conv: &FusedConv, made: ValueId) -> Finish {
         let positions = conv.residual.map(|residual| self.positions(residual));
-        let mut finish = Finish { bias: Vec::new(), residual: Vec::new(), relu: conv.relu };
+        let relu = conv.activation == Activation::Relu;
+        let mut finish = Finish { bias: Vec::new(), residual: Vec::new(), relu };
         for &output in &self.kept[made] {
             finish.bias.push(match &self.liveness {
                 None => conv.bias[output],
@@ -225,60 +353,13 @@ impl Compiler<'_> {
         finish
     }
 
-    /// From a pixel of the output to the pixel that a weight reads, both counted from their first pixel in the frame.
-    fn offset(&self, conv: &FusedConv, position: usize, row: usize, column: usize) -> Result<u32> {
-        let (stride, padding) = (conv.conv.stride, conv.conv.padding);
-        if !(1..=2).contains(&stride) || padding > 1 {
-            return Err(Error::Data("convolutions are of stride 1 or 2, and padded by one pixel at most".into()));
-        }
-        let (down, right) = (row + 1 - padding, column + 1 - padding);
-        let offset = match stride {
-            1 => {
-                let plane = self.planes[conv.input];
-                position * plane.len + down * plane.row + right
-            }
-            _ => {
-                let phases = self.phases(conv.input);
-                let phase = down % 2 * 2 + right % 2;
-                (position * Phases::COUNT + phase) * phases.len + down / 2 * phases.row + right / 2
-            }
-        };
-        u32::try_from(offset).map_err(|_| Error::Data("the images are too large for this network".into()))
-    }
-
-    /// The kernels of a convolution for a single image and for images side by side.
-    fn kernels(&self, conv: &FusedConv, made: usize) -> Result<[Kernel; 2]> {
-        let density = self.density(conv, made);
-        let choices = [1, LANES].map(|lanes| choose(self.kernels, &conv.conv, density, lanes));
-        let plane = &self.planes[made];
-        let narrow = plane.width < self.unit;
-        let columns = if choices.contains(&Choice::Dense) { self.columns(conv)? } else { Vec::new() };
-        let sparse = choices.contains(&Choice::Sparse).then(|| self.sparse_weights(conv, made)).transpose()?;
-        let dense = (choices[1] == Choice::Dense || choices[0] == Choice::Dense && !narrow)
-            .then(|| self.dense_weights(conv, made, &columns));
-        let (sparse, dense) = (sparse.map(Arc::new), dense.map(Arc::new));
-        let kernel = |choice: Choice, lanes: usize| match (choice, &sparse, &dense) {
-            (Choice::Dense, ..) if lanes == 1 && narrow => {
-                Kernel::Narrow { weights: self.narrow_weights(conv, made, &columns) }
-            }
-            (Choice::Dense, _, Some(weights)) => {
-                Kernel::Dense { weights: weights.clone(), tiles: tiles(plane, lanes, self.unit, dense::TILE) }
-            }
-            (_, Some(weights), _) => {
-                Kernel::Sparse { weights: weights.clone(), tiles: tiles(plane, lanes, self.unit, sparse::TILE) }
-            }
-            (_, None, _) => unreachable!("the weights of every choice were made"),
-        };
-        Ok([kernel(choices[0], 1), kernel(choices[1], LANES)])
-    }
-
     /// Whether kernels that skip zeros do most of the multiply-adds: they are faster side by side, dense ones are not.
     fn side_by_side(&self) -> bool {
         let (mut sparse, mut dense) = (0, 0);
         for (step, made) in self.net.steps.iter().zip(1..) {
             let Fused::Conv(conv) = step else { continue };
             let pixels = self.planes[made].height * self.planes[made].width;
-            match choose(self.kernels, &conv.conv, self.density(conv, made), LANES) {
+            match self.choice(conv, made, LANES) {
                 Choice::Sparse => sparse += self.nonzeros(conv, made) * pixels,
                 Choice::Dense => dense += self.weights(conv, made) * pixels,
             }
@@ -286,87 +367,10 @@ impl Compiler<'_> {
         sparse > dense
     }
 
-    /// Weights between channels that are there, zero or not.
-    fn weights(&self, conv: &FusedConv, made: usize) -> usize {
-        self.kept[made].len() * self.kept[conv.input].len() * conv.conv.kernel.pow(2) / conv.conv.groups
-    }
-
-    /// Nonzero weights of the outputs that are there.
-    fn nonzeros(&self, conv: &FusedConv, made: usize) -> usize {
-        self.kept[made].iter().map(|&output| conv.row_nnz(output)).sum()
-    }
-
-    fn density(&self, conv: &FusedConv, made: usize) -> f64 {
-        self.nonzeros(conv, made) as f64 / self.weights(conv, made).max(1) as f64
-    }
-
-    /// Whether an output needs no weights.
-    fn is_constant(&self, conv: &FusedConv, output: usize) -> bool {
-        self.liveness.as_ref().is_some_and(|liveness| liveness.constant_row(conv, output).is_some())
-    }
-
-    fn sparse_weights(&self, conv: &FusedConv, made: usize) -> Result<SparseWeights> {
-        let positions = self.positions(conv.input);
-        let mut weights = SparseWeights { taps: Vec::new(), bounds: vec![0] };
-        for &output in &self.kept[made] {
-            let zeros = (self.kernels == Kernels::Dense).then(|| conv.all_taps(output));
-            let nonzeros = (zeros.is_none() && !self.is_constant(conv, output)).then(|| conv.taps(output));
-            for (channel, row, column, weight) in zeros.into_iter().flatten().chain(nonzeros.into_iter().flatten()) {
-                // A channel that has no position is left out, or read by no row that matters.
-                if let Some(position) = positions[channel] {
-                    weights.taps.push(Tap { offset: self.offset(conv, position, row, column)?, weight });
-                }
-            }
-            weights.bounds.push(weights.taps.len());
-        }
-        Ok(weights)
-    }
-
-    /// What a dense kernel multiplies in each row: where the weights are in the row, and where their pixels are.
-    fn columns(&self, conv: &FusedConv) -> Result<Vec<(usize, u32)>> {
-        let positions = self.positions(conv.input);
-        let mut columns = Vec::new();
-        for (at, (channel, row, column, _)) in conv.all_taps(0).enumerate() {
-            if let Some(position) = positions[channel] {
-                columns.push((at, self.offset(conv, position, row, column)?));
-            }
-        }
-        Ok(columns)
-    }
-
-    /// The rows of the outputs that are computed; `None` where an output needs no weights.
-    fn rows<'a>(&self, conv: &'a FusedConv, made: usize) -> Vec<Option<&'a [f32]>> {
-        let row = |&output: &usize| (!self.is_constant(conv, output)).then(|| conv.row(output));
-        self.kept[made].iter().map(row).collect()
-    }
-
-    fn dense_weights(&self, conv: &FusedConv, made: usize, columns: &[(usize, u32)]) -> DenseWeights {
-        let rows = self.rows(conv, made);
-        let mut weights = Vec::with_capacity(rows.len().div_ceil(dense::GROUP) * columns.len());
-        for group in rows.chunks(dense::GROUP) {
-            let weight = |output: usize, at: usize| group.get(output).copied().flatten().map_or(0.0, |row| row[at]);
-            weights.extend(columns.iter().map(|&(at, _)| std::array::from_fn(|output| weight(output, at))));
-        }
-        DenseWeights { weights, offsets: columns.iter().map(|&(_, offset)| offset).collect() }
-    }
-
-    fn narrow_weights(&self, conv: &FusedConv, made: usize, columns: &[(usize, u32)]) -> NarrowWeights {
-        let rows = self.rows(conv, made);
-        let block = narrow::block(self.unit);
-        let mut weights = Vec::with_capacity(rows.len().next_multiple_of(block) * columns.len());
-        for group in rows.chunks(block) {
-            for &(at, _) in columns {
-                weights.extend(group.iter().map(|row| row.map_or(0.0, |row| row[at])));
-                weights.resize(weights.len().next_multiple_of(block), 0.0);
-            }
-        }
-        NarrowWeights { weights, block, offsets: columns.iter().map(|&(_, offset)| offset).collect() }
-    }
-
-    fn layer(&self, conv: &FusedConv, made: usize, [single, batch]: [Choice; 2]) -> Layer {
+    fn layer(&self, conv: &FusedConv, made: ValueId, [single, batch]: [Choice; 2]) -> Layer {
         Layer {
-            name: conv.conv_name.clone(),
-            conv: conv.conv,
+            name: conv.name.clone(),
+            conv: conv.shape,
             weights: conv.weight.len(),
             nonzeros: conv.nnz(),
             outputs_kept: self.kept[made].len(),
@@ -374,22 +378,6 @@ impl Compiler<'_> {
             single,
             batch,
         }
-    }
-
-    fn head(&self, from: Slot, input: usize, weight: &[f32], bias: &[f32]) -> Step {
-        let kept = &self.kept[input];
-        let rows = || weight.chunks_exact(self.net.channels[input]);
-        let mut bias = bias.to_vec();
-        if let Some(liveness) = &self.liveness {
-            for (bias, row) in bias.iter_mut().zip(rows()) {
-                let left_out = |(channel, weight): (usize, &f32)| {
-                    liveness.left_out(input, channel).map(|constant| f64::from(*weight) * constant)
-                };
-                *bias = (f64::from(*bias) + row.iter().enumerate().filter_map(left_out).sum::<f64>()) as f32;
-            }
-        }
-        let weight = rows().flat_map(|row| kept.iter().map(|&channel| row[channel])).collect();
-        Step::Head { from, plane: self.planes[input], channels: kept.len(), weight, bias }
     }
 }
 

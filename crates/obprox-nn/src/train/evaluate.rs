@@ -30,7 +30,7 @@ pub fn evaluate(
     mut watch: impl FnMut(usize) -> bool,
 ) -> Result<Option<Score>> {
     let engine = Engine::new(model, Kernels::Auto, [preprocessing.height, preprocessing.width])?;
-    let classes = model.architecture().classes();
+    let classes = model.classes();
     let (mut loss, mut images) = (0.0, 0);
     let mut confusion = vec![vec![0; classes]; classes];
     for batch in batches {

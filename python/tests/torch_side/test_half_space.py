@@ -1,0 +1,117 @@
+"""Half-space steps: exactly the share of channels that was asked for, around any optimizer."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from obprox.torch import HalfSpace, channel_groups, shrink
+
+from .test_graph import Block, Mobile, close, images
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 12, 3, padding=1), nn.BatchNorm2d(12), nn.ReLU())
+        self.block, self.fc = Block(12), nn.Linear(12, 4)
+
+    def forward(self, x):
+        return self.fc(F.adaptive_avg_pool2d(self.block(self.stem(x)), 1).flatten(1))
+
+
+OPTIMIZERS = {
+    "sgd": lambda params: torch.optim.SGD(params, lr=0.05),
+    "momentum": lambda params: torch.optim.SGD(params, lr=0.05, momentum=0.9, nesterov=True),
+    "adam": lambda params: torch.optim.Adam(params, lr=1e-2),
+    "adamw": lambda params: torch.optim.AdamW(params, lr=1e-2),
+}
+
+
+def train(model, steps, count):
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(32, 3, 8, 8, generator=generator)
+    targets = (inputs.mean((2, 3)) @ torch.randn(3, 4, generator=generator)).argmax(1)
+    for _ in range(count):
+        steps.zero_grad()
+        loss = F.cross_entropy(model.train()(inputs), targets)
+        loss.backward()
+        steps.step()
+    return loss.item()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("share", [0.5, 0.7])
+def test_exactly_the_share_that_was_asked_for(name, share):
+    torch.manual_seed(0)
+    model = Net()
+    groups = channel_groups(model, images())
+    steps = HalfSpace(OPTIMIZERS[name](model.parameters()), model, images(), target_group_sparsity=share, total_steps=40)
+    first = train(model, steps, 1)
+    assert steps.group_sparsity == 0
+    assert train(model, steps, 39) < first
+    params = dict(model.named_parameters())
+    dead = [all(not params[name][row].any() for name, row in group) for group in groups]
+    assert sum(dead) == round(share * len(groups)) == round(steps.group_sparsity * len(groups))
+    small = shrink(model, images())
+    count = lambda module: sum(parameter.numel() for parameter in module.parameters())
+    assert count(small) < (1 - 0.8 * share) * count(model)
+    with torch.no_grad():
+        close(small.eval()(images()), model.eval()(images()))
+
+
+def test_a_resumed_run_takes_the_same_steps():
+    def begin():
+        torch.manual_seed(0)
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        return model, HalfSpace(optimizer, model, images(), target_group_sparsity=0.5, total_steps=20)
+
+    whole, steps = begin()
+    train(whole, steps, 20)
+    first, steps = begin()
+    train(first, steps, 9)
+    second, again = begin()
+    second.load_state_dict(first.state_dict())
+    again.optimizer.load_state_dict(steps.optimizer.state_dict())
+    again.load_state_dict(steps.state_dict())
+    train(second, again, 11)
+    for one, two in zip(whole.parameters(), second.parameters()):
+        assert torch.equal(one, two)
+
+
+def test_every_layer_keeps_channels():
+    torch.manual_seed(0)
+    model = Net()
+    with torch.no_grad():
+        model.stem[0].weight *= 1e-3  # the smallest of all
+        model.stem[1].weight *= 1e-3
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    steps = HalfSpace(optimizer, model, images(), target_group_sparsity=0.6, total_steps=10)
+    train(model, steps, 10)
+    assert model.stem[0].weight.flatten(1).any(1).any()
+
+
+def test_bad_arguments_are_refused():
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for options, message in [
+        (dict(target_group_sparsity=1.0, total_steps=10), "target_group_sparsity must lie"),
+        (dict(target_group_sparsity=0.5, total_steps=0), "total_steps must be"),
+        (dict(target_group_sparsity=0.5, total_steps=5, begin=0.8), "begin and reach"),
+        (dict(target_group_sparsity=0.999, total_steps=5), "keep their layers alive"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            HalfSpace(optimizer, model, images(), **options)
+    with pytest.raises(ValueError, match="does not have all parameters"):
+        HalfSpace(torch.optim.SGD(model.fc.parameters(), lr=0.1), model, images(), target_group_sparsity=0.5, total_steps=5)
+    linear = nn.Linear(192, 3)
+    with pytest.raises(ValueError, match="no channels that could go"):
+        HalfSpace(
+            torch.optim.SGD(linear.parameters(), lr=0.1),
+            nn.Sequential(nn.Flatten(), linear),
+            images(),
+            target_group_sparsity=0.5,
+            total_steps=5,
+        )
+    assert len(channel_groups(Mobile(), images())) > 0
