@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use obprox::data::Dataset;
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
-use obprox::output::write_whole;
 use obprox::path::{Found, at_most, at_most_kept};
 use obprox::{Lambda, Method, MethodKind, Model, Observer, Problem, Run, Settings, Start, Status};
 use obprox_report::Report;
@@ -19,7 +18,7 @@ use crate::flags::{
     parse_solver, solver_names, whole,
 };
 use crate::input::{self, shown};
-use crate::losses::{Losses, Unsaved};
+use crate::losses::{self, Losses, Unsaved};
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 
@@ -309,12 +308,9 @@ pub fn save(text: &str, out: &Destination, losses: &mut Losses) -> Result<Option
     match out {
         Destination::Stdout => match show::print(text) {
             Ok(()) => Ok(None),
-            Err(failure) => losses.rescue("model".as_ref(), failure, text),
+            Err(failure) => losses.rescue("model".as_ref(), failure, losses::text(text)),
         },
-        Destination::File(path) => match write_whole(path, |out| out.write_all(text.as_bytes())) {
-            Ok(()) => Ok(Some(format!("model written to {}", path.display()))),
-            Err(error) => losses.rescue(path, error.into(), text),
-        },
+        Destination::File(path) => losses.write("model", path, losses::text(text)),
     }
 }
 

@@ -29,16 +29,34 @@ impl Losses {
 
     /// Puts a result that could not be written where it should be into a directory of its own elsewhere; a line that says
     /// where, or the failure where there is no such place.
-    pub fn rescue(&mut self, place: &Path, failure: Failure, text: &str) -> Result<Option<String>, Failure> {
+    pub fn rescue(
+        &mut self,
+        place: &Path,
+        failure: Failure,
+        write: impl Fn(&Path) -> Result<(), Failure>,
+    ) -> Result<Option<String>, Failure> {
         let Failure::Said { message, .. } = &failure else { return Err(failure) };
         let name = place.file_name().unwrap_or("model".as_ref());
-        match places().find_map(|directory| put(&directory, name.as_ref(), text)) {
+        match places().find_map(|directory| put(&directory, name.as_ref(), &write)) {
             Some(kept) => {
                 let kept = kept.display();
                 self.say(&format!("{message}: it was written to {kept} instead"));
                 Ok(Some(format!("{} written to {kept}", name.display())))
             }
             None => Err(Failure::other(message.clone())),
+        }
+    }
+
+    /// Writes a result whole, or elsewhere where its place is lost; a line that says where.
+    pub fn write(
+        &mut self,
+        what: &str,
+        place: &Path,
+        write: impl Fn(&Path) -> Result<(), Failure>,
+    ) -> Result<Option<String>, Failure> {
+        match write(place) {
+            Ok(()) => Ok(Some(format!("{what} written to {}", place.display()))),
+            Err(failure) => self.rescue(place, failure, write),
         }
     }
 
@@ -64,6 +82,11 @@ impl Losses {
             eprintln!("obprox: error: {message}");
         }
     }
+}
+
+/// For [`Losses::write`]: a text.
+pub fn text(text: &str) -> impl Fn(&Path) -> Result<(), Failure> + '_ {
+    |path| Ok(write_whole(path, |out| out.write_all(text.as_bytes()))?)
 }
 
 /// Who hears that the state of a run could not be saved: it is said the first time, and the run goes on. Folds tell of it
@@ -99,10 +122,10 @@ fn places() -> impl Iterator<Item = PathBuf> {
 }
 
 /// A directory that no one else can have made before: others may write to a temporary directory too.
-fn put(directory: &Path, name: &Path, text: &str) -> Option<PathBuf> {
+fn put(directory: &Path, name: &Path, write: impl Fn(&Path) -> Result<(), Failure>) -> Option<PathBuf> {
     let directory = tempfile::Builder::new().prefix("obprox-kept-").tempdir_in(directory).ok()?;
     let path = directory.path().join(name);
-    write_whole(&path, |out| out.write_all(text.as_bytes())).ok()?;
+    write(&path).ok()?;
     let _ = directory.keep();
     Some(path)
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, in_pool};
 use crate::input::{self, shown};
+use crate::losses;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
 
@@ -170,10 +171,7 @@ impl PathCommand {
         let kept = if losses.is_empty() { self.checkpoint.kept() } else { String::new() };
         if let Some((path, format)) = out {
             let text = self.text(format, &problem, settings.tolerance, &steps);
-            match write_whole(path, |out| out.write_all(text.as_bytes())) {
-                Ok(()) => written.push(format!("path written to {}", path.display())),
-                Err(error) => written.extend(losses.rescue(path, error.into(), &text)?),
-            }
+            written.extend(losses.write("path", path, losses::text(&text))?);
         }
         let logged = self.log.is_some() || self.plot.is_some() || self.report.wanted();
         if logged && !steps.steps.is_empty() {
