@@ -19,10 +19,12 @@ from ._compat import (
     scipy_csr_matrix,
 )
 from ._inputs import rows, vector
-from ._parameters import checkpoint, number, penalty, settings, threads, weights_of_classes
+from ._parameters import checkpoint, number, penalty, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 from ._tables import checked
+from .solvers import name as solver_name
+from .solvers import settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -167,10 +169,10 @@ class Linear(BaseEstimator):
         advice = {
             "max_epochs": f"increase max_iter (now {chosen.max_iter})",
             "stalled": "rounding stands in the way: increase tol, or scale the features",
-            "diverged": "give a smaller step_size, step_size='auto', or scale the features",
+            "diverged": "give the method a smaller step, step='auto', or scale the features",
         }[status]
         warnings.warn(
-            f"{type(self).__name__}(solver={self.solver!r}) ended with status {status!r} at a {measure} of "
+            f"{type(self).__name__}(solver={solver_name(self.solver)!r}) ended with status {status!r} at a {measure} of "
             f"{reached:.3g}; tol={self.tol:g} was asked for. To get there: {advice}.",
             ConvergenceWarning,
             stacklevel=4,
@@ -399,7 +401,7 @@ class Watch:
     """What looks at a run: the progress bar and the user's callback, as one function for the core."""
 
     def __init__(self, estimator, max_iter):
-        self._bar = Progress(estimator.solver, max_iter, estimator.tol) if estimator.verbose else None
+        self._bar = Progress(solver_name(estimator.solver), max_iter, estimator.tol) if estimator.verbose else None
         self._callback = estimator.callback
         watched = self._bar is not None or self._callback is not None
         self.on_epoch = self._epoch if watched else None

@@ -94,15 +94,15 @@ fn what_does_not_go_with_it_is_refused() {
 fn data_larger_than_memory_is_fitted() {
     let shop = Workshop::new();
     shop.ok("data synth big.svm --rows 60000 --cols 5000 --per-row 400 --entries ones --support 20 --quiet");
-    let limited = |flags: &str| {
+    let limited = |kilobytes: u32, flags: &str| {
         let obprox = env!("CARGO_BIN_EXE_obprox");
-        let line = format!("ulimit -v 125000; '{obprox}' fit big.svm --lambda 0.3max --threads 2 {flags}");
+        let line = format!("ulimit -v {kilobytes}; '{obprox}' fit big.svm --lambda 0.3max --threads 2 {flags}");
         // An arena for each thread is address space that is never used.
         let mut command = std::process::Command::new("bash");
         command.args(["-c", &line]).current_dir(shop.path(".")).env("MALLOC_ARENA_MAX", "1").output().unwrap()
     };
-    let output = limited("--memory 60M --out model.json");
+    let output = limited(125_000, "--memory 60M --out model.json");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("converged"));
-    assert!(!limited("--out other.json").status.success(), "the rows alone are more than that");
+    assert!(!limited(95_000, "--out other.json").status.success(), "the rows alone are more than that");
 }
