@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use obprox::cv::FoldProgress;
-use obprox::{Control, EpochRecord, Fit, Observer, Progress, Start};
+use obprox::{Control, EpochRecord, Fit, Observer, Problem, Progress, Start};
 
 use super::interrupt;
-use super::progress::{styled, visible};
+use super::progress::{styled, visible, watch_reading};
 use crate::show::digits;
 
 /// Counts the runs of a path or a search, and stops them when Ctrl-C was pressed.
@@ -19,6 +19,11 @@ impl PathBar {
     /// A bar for so many runs; without a count it only turns.
     pub fn new(name: &'static str, runs: Option<usize>, quiet: bool) -> Self {
         Self { bar: bar(name, runs, quiet) }
+    }
+
+    /// Shows passes over shards, where the rows are in some.
+    pub fn watch(&self, problem: &Problem) {
+        watch_reading(&self.bar, problem);
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use obprox::{Control, EpochRecord, Fit, Observer, Progress, Stage, Start};
+use obprox::data::Reading;
+use obprox::{Control, EpochRecord, Fit, Observer, Problem, Progress, Stage, Start};
 
 use crate::show::{percent, significant};
 use crate::threads;
@@ -91,6 +92,26 @@ impl Bar {
     }
 }
 
+impl Bar {
+    /// Shows passes over shards, where the rows are in some.
+    pub fn watch(&self, problem: &Problem) {
+        watch_reading(&self.bar, problem);
+    }
+}
+
+/// Shows the pass that is under way before the bar: its shard, MB/s and the time it has left.
+pub fn watch_reading(bar: &ProgressBar, problem: &Problem) {
+    let Some(shards) = problem.shards().filter(|_| !bar.is_hidden()) else { return };
+    let (bar, name) = (bar.clone(), bar.prefix());
+    shards.watch(move |reading| bar.set_prefix(format!("{name}  {}", passing(reading))));
+}
+
+fn passing(reading: &Reading) -> String {
+    let Reading { pass, shard, shards, .. } = reading;
+    let (rate, left) = (reading.rate() / 1e6, reading.seconds_left());
+    format!("pass {pass}, shard {shard}/{shards}, {rate:.0} MB/s, {left:.0} s left  ")
+}
+
 /// A bar in the one style of the command.
 pub fn styled(
     bar: ProgressBar,
@@ -141,4 +162,15 @@ impl Observer for Bar {
 fn figures(record: &EpochRecord) -> String {
     let Some(certificate) = &record.certificate else { return String::new() };
     format!("  F {}  density {}", significant(certificate.objective), percent(certificate.density))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_says_where_it_is() {
+        let reading = Reading { pass: 3, shard: 2, shards: 8, bytes: 50_000_000, of_bytes: 200_000_000, seconds: 0.5 };
+        assert_eq!(passing(&reading).trim_end(), "pass 3, shard 2/8, 100 MB/s, 2 s left");
+    }
 }

@@ -17,6 +17,7 @@ mod refused;
 mod reports;
 mod resume;
 mod server;
+mod shard_faults;
 mod shards;
 mod tables;
 mod workshop;
