@@ -13,7 +13,7 @@ use crate::flags::{
     parse_solver, solver_names,
 };
 use crate::input::{self, Test};
-use crate::losses::Losses;
+use crate::losses::{Losses, Unsaved};
 use crate::show;
 use crate::watch::{Bar, Log, Origin, interrupt};
 
@@ -123,8 +123,9 @@ impl Compare {
             let name = settings.method.name().to_owned();
             let mut bar = Bar::new(format!("{name:<13}"), self.quiet);
             bar.watch(&problem);
-            let mut stop = interrupt::Interrupt;
+            let (mut stop, mut unsaved) = (interrupt::Interrupt, Unsaved::default());
             let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop).observe(&mut log);
+            run = run.observe(&mut unsaved);
             run = match &test {
                 Some(Test::Memory(test)) => run.validate(test),
                 Some(Test::Shards(test)) => run.validate_shards(test),
@@ -134,6 +135,7 @@ impl Compare {
                 run = run.checkpoint(directory.join(&name), resume);
             }
             let fit = run.fit().map_err(Failure::about(&data))?;
+            losses.add(unsaved.losses());
             let measured = test.as_ref().map(|test| test.measure(&fit.model)).transpose()?;
             log.end(&fit, measured.as_ref());
             diverged &= fit.status == Status::Diverged;

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use obprox::output::write_whole;
+use obprox::{Control, Error, Observer};
 
 use crate::failure::Failure;
 
@@ -43,9 +45,13 @@ impl Losses {
     /// The end of a command: what was lost has been said, and only the status is left.
     pub fn end(self, outcome: Result<(), Failure>) -> Result<(), Failure> {
         match outcome {
-            Ok(()) if !self.said.is_empty() => Err(Failure::Told),
+            Ok(()) if !self.is_empty() => Err(Failure::Told),
             other => other,
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.said.is_empty()
     }
 
     /// What someone else has lost and said.
@@ -57,6 +63,32 @@ impl Losses {
         if self.said.insert(message.to_owned()) {
             eprintln!("obprox: error: {message}");
         }
+    }
+}
+
+/// Who hears that the state of a run could not be saved: it is said the first time, and the run goes on. Folds tell of it
+/// from several threads.
+#[derive(Default)]
+pub struct Unsaved(Mutex<Losses>);
+
+impl Unsaved {
+    pub fn hear(&self, error: &Error) -> Control {
+        let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if losses.is_empty() {
+            losses.without::<()>(Err(Failure::other(format!("--checkpoint: {error}"))));
+        }
+        Control::Continue
+    }
+
+    /// What was lost; who heard of it has said it.
+    pub fn losses(&self) -> Losses {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Observer for Unsaved {
+    fn unsaved(&mut self, error: &Error) -> Control {
+        self.hear(error)
     }
 }
 

@@ -17,7 +17,6 @@ use crate::flags::{
     CheckpointFlags, DataFlags, MemoryFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, in_pool, named,
 };
 use crate::input::{self, Test, shown};
-use crate::losses::Losses;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
 
@@ -170,10 +169,10 @@ impl PathCommand {
             path = path.checkpoint(directory, resume);
         }
         let steps = path.run().map_err(Failure::about(&name))?;
-        drop(bar);
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let (mut written, mut losses) = (Vec::new(), bar.losses());
+        let kept = if losses.is_empty() { self.checkpoint.kept() } else { String::new() };
         if let Some((path, format)) = out {
             let text = self.text(format, &problem, settings.tolerance, &steps);
             match write_whole(path, |out| out.write_all(text.as_bytes())) {
@@ -194,7 +193,6 @@ impl PathCommand {
         }
         if steps.stopped {
             let done = steps.steps.len();
-            let kept = self.checkpoint.kept();
             let words = format!("interrupted: {done} of {count} λ were done, the others are left out{kept}");
             show::note(&words, self.quiet);
         }
