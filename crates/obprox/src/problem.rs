@@ -128,7 +128,7 @@ impl Problem {
         Self::of(data, Some(shards), loss, terms)
     }
 
-    fn of(data: Dataset, shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+    fn of(data: Dataset, mut shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
         let (n_rows, n_cols) = (data.targets.len(), data.matrix.n_cols());
         if n_rows == 0 {
             return Err(Error::Data("there are no rows to learn from".into()));
@@ -152,9 +152,10 @@ impl Problem {
             recipe.check_loss(loss.as_ref())?;
         }
         let targets = Targets::new(data.targets, loss.as_ref(), terms)?;
-        let (matrix, scaling) = if let Some(shards) = shards.as_ref().filter(|_| terms.standardize) {
-            // What is read of a shard is scaled each time.
-            (data.matrix, Some(Arc::new(shards.scaling(terms.intercept)?)))
+        let (matrix, scaling) = if let Some(all) = shards.take_if(|_| terms.standardize) {
+            let scaling = Arc::new(all.scaling(terms.intercept)?);
+            shards = Some(Arc::new(Arc::unwrap_or_clone(all).scaled(Arc::clone(&scaling))?));
+            (data.matrix, Some(scaling))
         } else if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
             (matrix, Some(Arc::new(scaling)))
@@ -227,7 +228,7 @@ impl Problem {
         columns: Option<Arc<[u32]>>,
         wanted: Vec<usize>,
     ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
-        let read = |shards: &Arc<ShardedData>| shards.read(self.view.scaling.clone(), columns, wanted);
+        let read = |shards: &Arc<ShardedData>| shards.read(columns, wanted);
         self.shards.as_ref().map(read).into_iter().flatten()
     }
 

@@ -37,9 +37,11 @@ fn settings(method: MethodKind, epochs: u64) -> Settings {
     let method = match method {
         MethodKind::ObproxSg => Method::ObproxSg { switch: switch(Some(1)) },
         MethodKind::ObproxSgPlus => Method::ObproxSgPlus { switch: switch(None) },
+        // Of the counts of the Poisson loss longer steps make infinite ones.
+        MethodKind::Rda => Method::Rda { gamma: 5.0 },
         other => other.into(),
     };
-    let step = StepSize::Value(0.05);
+    let step = StepSize::Value(0.005);
     Settings { method, epochs, batch: Batch::Rows(BATCH), step, seed: 5, tolerance: 0.0, ..Settings::default() }
 }
 

@@ -11,7 +11,7 @@ const FIT: &str = "fit big.svm --memory 100M --cache kept --lambda 0.3max --thre
 
 fn shop() -> Workshop {
     let shop = Workshop::new();
-    // Three shards of about 7 MB each.
+    // Two shards, of 16 and 4 MB.
     shop.ok("data synth big.svm --rows 20000 --cols 3000 --per-row 250 --entries ones --support 20 --quiet");
     shop
 }

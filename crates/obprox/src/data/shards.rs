@@ -47,15 +47,23 @@ const LIST: &str = "shards.json";
 /// Changes when shards of an older version are of no use.
 const VERSION: u32 = 2;
 
-/// Rows in shards on a disk.
-#[derive(Debug)]
+/// Rows in shards on a disk; cheap to clone.
+#[derive(Clone, Debug)]
 pub struct ShardedData {
     directory: PathBuf,
-    list: List,
+    list: Arc<List>,
     /// The first row of each shard, and the number of all.
-    firsts: Vec<usize>,
+    firsts: Arc<[usize]>,
     memory: u64,
-    /// Bytes of it that a stochastic method holds between its passes.
+    /// How the columns are scaled each time they are read, where they are.
+    scaling: Option<Arc<Scaling>>,
+    shared: Arc<Shared>,
+}
+
+/// What is done with shards, by everyone who reads them.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes of memory that a stochastic method holds between its passes.
     held: AtomicU64,
     /// Passes that were begun, and who hears of them.
     passes: AtomicU64,
@@ -155,20 +163,28 @@ impl ShardedData {
         list.shards.iter().for_each(|shard| firsts.push(shard.rows.saturating_add(firsts[firsts.len() - 1])));
         let data = Self {
             directory,
-            list,
-            firsts,
+            list: list.into(),
+            firsts: firsts.into(),
             memory: sharding.memory,
-            held: AtomicU64::default(),
-            passes: AtomicU64::default(),
-            watch: OnceLock::new(),
+            scaling: None,
+            shared: Arc::default(),
         };
-        let least = data.least_memory();
-        match data.memory < least {
+        data.with_enough_memory()
+    }
+
+    fn with_enough_memory(self) -> Result<Self> {
+        let least = self.least_memory();
+        match self.memory < least {
             true => {
                 Err(Error::parameter("memory", format!("shards of this data need {} or more", memory::shown(least))))
             }
-            false => Ok(data),
+            false => Ok(self),
         }
+    }
+
+    /// The same with columns that are scaled each time they are read: what every value takes in memory grows.
+    pub(crate) fn scaled(self, scaling: Arc<Scaling>) -> Result<Self> {
+        Self { scaling: Some(scaling), ..self }.with_enough_memory()
     }
 
     /// N.
@@ -213,12 +229,15 @@ impl ShardedData {
 
     /// Tells someone of every shard that is read from now on, on the thread that works on it. The first who asks is told.
     pub fn watch(&self, watch: impl Fn(&Reading) + Send + Sync + 'static) {
-        let _ = self.watch.set(Watch(Box::new(watch)));
+        let _ = self.shared.watch.set(Watch(Box::new(watch)));
     }
 
     /// Bytes of memory for the shards that are being worked on: with no more all are read for every job.
     pub fn least_memory(&self) -> u64 {
-        AT_A_TIME.saturating_mul(self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0))
+        /// A column and a value where there may have been a column alone.
+        const SCALED: u64 = 3;
+        let largest = self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0);
+        (if self.scaling.is_some() { SCALED } else { 1 }) * AT_A_TIME.saturating_mul(largest)
     }
 
     /// Bytes of memory that rows may have.
@@ -245,19 +264,19 @@ impl ShardedData {
 
     /// Bytes of memory that rows may have beside those, and beside what is held.
     pub(crate) fn room(&self) -> u64 {
-        (self.memory - self.least_memory()).saturating_sub(self.held.load(Ordering::Relaxed))
+        (self.memory - self.least_memory()).saturating_sub(self.shared.held.load(Ordering::Relaxed))
     }
 
     /// Takes so many bytes of that for rows that stay, where there are as many.
     pub(crate) fn hold(&self, bytes: u64) -> bool {
         let fits = bytes <= self.room();
-        self.held.fetch_add(if fits { bytes } else { 0 }, Ordering::Relaxed);
+        self.shared.held.fetch_add(if fits { bytes } else { 0 }, Ordering::Relaxed);
         fits
     }
 
     /// Gives them back.
     pub(crate) fn release(&self, bytes: u64) {
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.shared.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Leaves room for others that pass by in between, such as test data.
@@ -287,11 +306,10 @@ impl ShardedData {
         &self.firsts
     }
 
-    /// Reads the shards that are wanted in that order, each with its rows' numbers, scaled, and with some of the columns; a
-    /// thread is one ahead.
+    /// Reads the shards that are wanted in that order, each with its rows' numbers and with some of the columns; a thread is one
+    /// ahead.
     pub(crate) fn read(
         self: &Arc<Self>,
-        scaling: Option<Arc<Scaling>>,
         columns: Option<Arc<[u32]>>,
         wanted: Vec<usize>,
     ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
@@ -299,7 +317,7 @@ impl ShardedData {
         let (data, order) = (Arc::clone(self), wanted.clone());
         let one = Arc::new(move |at: usize| {
             let matrix = data.load(at)?.matrix.widened(data.n_cols());
-            let matrix = match &scaling {
+            let matrix = match &data.scaling {
                 Some(scaling) => scaling.apply(&matrix),
                 None => matrix,
             };
@@ -323,14 +341,14 @@ impl ShardedData {
     fn told(self: &Arc<Self>, order: &[usize]) -> impl FnMut() + use<> {
         let sizes: Vec<u64> = order.iter().map(|&at| self.list.shards[at].bytes).collect();
         let (data, begun) = (Arc::clone(self), Instant::now());
-        let pass = self.passes.fetch_add(1, Ordering::Relaxed) + 1;
+        let pass = self.shared.passes.fetch_add(1, Ordering::Relaxed) + 1;
         let mut reading =
             Reading { pass, shard: 0, shards: sizes.len(), bytes: 0, of_bytes: sizes.iter().sum(), seconds: 0.0 };
         move || {
             reading.bytes += sizes.get(reading.shard).copied().unwrap_or(0);
             reading.shard += 1;
             reading.seconds = begun.elapsed().as_secs_f64();
-            data.watch.get().into_iter().for_each(|watch| watch.0(&reading));
+            data.shared.watch.get().into_iter().for_each(|watch| watch.0(&reading));
         }
     }
 

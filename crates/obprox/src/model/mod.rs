@@ -235,7 +235,7 @@ impl Model {
     /// The same on rows that are read shard by shard.
     pub fn evaluate_shards(&self, data: &Arc<ShardedData>) -> Result<Metrics> {
         let mut margins = Vec::with_capacity(data.n_rows() * self.blocks.len());
-        for shard in data.read(None, None, (0..data.n_shards()).collect()) {
+        for shard in data.read(None, (0..data.n_shards()).collect()) {
             margins.extend(self.margins(&shard?.1));
         }
         self.judge(&margins, &data.targets()?)
