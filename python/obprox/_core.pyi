@@ -30,10 +30,28 @@ class Matrix:
     def storage(self) -> str: ...
 
 @final
+class Shards:
+    def __new__(
+        cls,
+        sources: Sequence[_Path],
+        cache: _Path,
+        memory: int,
+        *,
+        n_cols: Optional[int] = None,
+        label: Optional[str] = None,
+        threads: int = 0,
+    ) -> Shards: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def targets(self, threads: int) -> _Floats: ...
+    @property
+    def names(self) -> Optional[list[str]]: ...
+
+@final
 class Problem:
     def __new__(
         cls,
-        matrix: Matrix,
+        matrix: Union[Matrix, Shards],
         targets: _Floats,
         loss: str,
         *,

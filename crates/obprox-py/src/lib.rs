@@ -17,6 +17,7 @@ mod path;
 mod problem;
 mod read;
 mod settings;
+mod shards;
 
 use pyo3::prelude::*;
 
@@ -45,6 +46,8 @@ mod core {
     use crate::read::{read_file, write_cache_file};
     #[pymodule_export]
     use crate::settings::Settings;
+    #[pymodule_export]
+    use crate::shards::Shards;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -123,7 +123,7 @@ pub(crate) fn fingerprint(problem: &Problem) -> String {
     let mut hash = Hash::default();
     let matrix = problem.matrix();
     if let Some(shards) = problem.shards() {
-        hash.write_u64(shards.sum());
+        hash.write_u64(shards.sum() ^ u64::from(problem.scaling().is_some()));
     }
     for row in 0..problem.n_rows() {
         hash.write_u64(problem.targets()[row].to_bits());

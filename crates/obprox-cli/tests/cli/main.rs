@@ -21,6 +21,7 @@ mod reports;
 mod resume;
 #[cfg(feature = "paper")]
 mod server;
+mod shard_faults;
 mod shards;
 mod tables;
 mod workshop;

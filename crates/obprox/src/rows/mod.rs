@@ -10,6 +10,7 @@
 //! returns.
 
 mod disk;
+pub(crate) mod full;
 mod memory;
 
 use std::io::{self, Read, Write};
