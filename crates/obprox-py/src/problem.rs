@@ -9,6 +9,7 @@ use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::{ClassWeights, Lambda, Lambdas, Problem as Inner, Terms};
 use pyo3::prelude::*;
 
+use crate::cluster::Cluster;
 use crate::crew::work;
 use crate::error::{parameter, raise};
 use crate::matrix::Matrix;
@@ -81,6 +82,51 @@ impl Problem {
             }
             let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
             Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms)
+        })?;
+        Ok(Self { inner })
+    }
+
+    /// States a problem of rows that are elsewhere, which have their targets and weights with them.
+    #[staticmethod]
+    #[pyo3(signature = (
+        cluster, loss, *, parameter=None, class_weights=None, balanced=false, feature_weights=None, bounds=None,
+        groups=None, group_weights=None, group_l1=0.0, fit_intercept=true, threads=0
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn remote(
+        py: Python<'_>,
+        cluster: &Cluster,
+        loss: &str,
+        parameter: Option<f64>,
+        class_weights: Option<Vec<(f64, f64)>>,
+        balanced: bool,
+        feature_weights: Option<PyReadonlyArray1<'_, f64>>,
+        bounds: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+        groups: Option<PyReadonlyArray1<'_, u32>>,
+        group_weights: Option<PyReadonlyArray1<'_, f64>>,
+        group_l1: f64,
+        fit_intercept: bool,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let kind = loss_kind(loss, parameter)?;
+        let vector = |array: Option<PyReadonlyArray1<'_, f64>>| array.map(|array| array.as_array().to_vec());
+        let weights = vector(feature_weights);
+        let bounds = bounds.map(|(low, high)| (low.as_array().to_vec(), high.as_array().to_vec()));
+        let groups = groups.map(|groups| groups.as_array().to_vec());
+        let penalty = penalty(bounds, weights.as_ref(), groups, vector(group_weights), group_l1);
+        let penalty = penalty.map_err(|error| raise(py, error))?;
+        let terms = Terms {
+            lambda: Lambda::Value(0.0),
+            class_weights: if balanced { Some(ClassWeights::Balanced) } else { class_weights.map(ClassWeights::Given) },
+            feature_weights: weights.filter(|_| penalty.is_none()),
+            penalty,
+            intercept: fit_intercept,
+            ..Terms::default()
+        };
+        let data = Arc::clone(&cluster.inner);
+        let inner = work(py, threads, move || {
+            let classes = if kind == LossKind::Softmax { data.distinct_labels()?.len() } else { 1 };
+            Inner::of_remote(data, kind.build(classes), &terms)
         })?;
         Ok(Self { inner })
     }
