@@ -93,31 +93,36 @@ impl Engine for Calls {
     }
 }
 
-/// Does what a request asks of a shard that is in memory.
+/// Does what a request asks of a shard that is in memory, or was kept of one.
 #[pyfunction]
-#[pyo3(signature = (number, request, matrix, targets, weights=None, *, name="", names=None, threads=1))]
+#[pyo3(signature = (number, request, matrix=None, targets=None, weights=None, *, name="", names=None, threads=1))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn work_rows<'py>(
     py: Python<'py>,
     number: usize,
     request: &[u8],
-    matrix: &Matrix,
-    targets: PyReadonlyArray1<'_, f64>,
+    matrix: Option<&Matrix>,
+    targets: Option<PyReadonlyArray1<'_, f64>>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     name: &str,
     names: Option<Vec<String>>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let n_rows = matrix.inner.n_rows();
-    let lengths = [Some(targets.len()), weights.as_ref().map(|weights| weights.len())];
-    if let Some(other) = lengths.into_iter().flatten().find(|len| *len != n_rows) {
-        return Err(parameter("y", format!("{other} numbers for {n_rows} rows of {name}")));
-    }
-    let mut data = Dataset::new(matrix.inner.clone(), targets.as_array().to_vec());
-    data.names = names;
-    let weights = weights.map(|weights| Buffer::from(weights.as_array().to_vec()));
-    let shard = Shard { name: name.to_owned(), data, weights };
-    let reply = work(py, threads, || Ok(remote::work(number, request, || Ok(shard))))?;
+    let shard = match (matrix, targets) {
+        (Some(matrix), Some(targets)) => {
+            let n_rows = matrix.inner.n_rows();
+            let lengths = [Some(targets.len()), weights.as_ref().map(|weights| weights.len())];
+            if let Some(other) = lengths.into_iter().flatten().find(|len| *len != n_rows) {
+                return Err(parameter("y", format!("{other} numbers for {n_rows} rows of {name}")));
+            }
+            let mut data = Dataset::new(matrix.inner.clone(), targets.as_array().to_vec());
+            data.names = names;
+            let weights = weights.map(|weights| Buffer::from(weights.as_array().to_vec()));
+            Ok(Shard { name: name.to_owned(), data, weights })
+        }
+        _ => Err(Error::Data(format!("nothing was kept of {name}"))),
+    };
+    let reply = work(py, threads, || Ok(remote::work(number, request, || shard)))?;
     Ok(PyBytes::new(py, &reply))
 }
 

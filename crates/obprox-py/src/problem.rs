@@ -138,6 +138,26 @@ impl Problem {
         Ok(Self { inner: inner.map_err(|error| raise(py, error))? })
     }
 
+    /// The same problem with λ as the command takes it, "1/N", "0.1max" or a number, and λ₂; the data is shared.
+    fn with_lambda(&self, py: Python<'_>, lambda_: &str, l2: f64) -> PyResult<Self> {
+        let number = |text: &str| {
+            text.parse::<f64>().map_err(|_| parameter("lambda", format!("{text:?} is none of 1/N, 0.1max or a number")))
+        };
+        let lambda = match (lambda_, lambda_.strip_suffix("max")) {
+            ("1/N", _) => Lambda::OverN,
+            (_, Some(share)) => Lambda::OfMax(number(share)?),
+            _ => Lambda::Value(number(lambda_)?),
+        };
+        let inner = self.inner.clone().with_lambda(lambda).and_then(|problem| problem.with_l2(l2));
+        Ok(Self { inner: inner.map_err(|error| raise(py, error))? })
+    }
+
+    /// λ.
+    #[getter]
+    fn lambda_(&self) -> f64 {
+        self.inner.lambda()
+    }
+
     /// The α that C stands for: 1/(C·W), where the sum of the losses and not their mean is weighed by C.
     fn alpha_of(&self, c: f64) -> PyResult<f64> {
         match c > 0.0 {
