@@ -4,6 +4,7 @@
 //! library works, results become numpy arrays. What users call is written in Python, in `python/obprox`.
 
 mod arrays;
+mod cluster;
 mod columns;
 mod crew;
 mod cv;
@@ -24,6 +25,8 @@ use pyo3::prelude::*;
 /// The compiled part of obprox.
 #[pymodule(name = "_core")]
 mod core {
+    #[pymodule_export]
+    use crate::cluster::{Cluster, is_kept, work_file, work_rows};
     #[pymodule_export]
     use crate::columns::columns;
     #[pymodule_export]

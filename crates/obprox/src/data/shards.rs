@@ -222,6 +222,11 @@ impl ShardedData {
         self.list.shards.len()
     }
 
+    /// The rows of each.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.firsts.windows(2).map(|ends| ends[0]..ends[1])
+    }
+
     /// Where they are.
     pub fn directory(&self) -> &Path {
         &self.directory
