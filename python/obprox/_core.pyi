@@ -62,10 +62,28 @@ def work_file(
 ) -> bytes: ...
 def is_kept(number: int, request: bytes) -> bool: ...
 @final
+class Shards:
+    def __new__(
+        cls,
+        sources: Sequence[_Path],
+        cache: _Path,
+        memory: int,
+        *,
+        n_cols: Optional[int] = None,
+        label: Optional[str] = None,
+        threads: int = 0,
+    ) -> Shards: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def targets(self, threads: int) -> _Floats: ...
+    @property
+    def names(self) -> Optional[list[str]]: ...
+
+@final
 class Problem:
     def __new__(
         cls,
-        matrix: Matrix,
+        matrix: Union[Matrix, Shards],
         targets: _Floats,
         loss: str,
         *,
@@ -117,8 +135,8 @@ class Settings:
         *,
         max_iter: Optional[int] = None,
         tol: float = 1e-6,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str, None] = None,
+        batch: Union[int, str, None] = None,
+        step: Union[float, str, None] = None,
         schedule: str = "decay",
         decay: Optional[float] = None,
         n_p: Optional[int] = None,

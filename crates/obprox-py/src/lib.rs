@@ -18,6 +18,7 @@ mod path;
 mod problem;
 mod read;
 mod settings;
+mod shards;
 
 use pyo3::prelude::*;
 
@@ -48,6 +49,8 @@ mod core {
     use crate::read::{read_file, write_cache_file};
     #[pymodule_export]
     use crate::settings::Settings;
+    #[pymodule_export]
+    use crate::shards::Shards;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -13,6 +13,14 @@ use crate::cluster::Cluster;
 use crate::crew::work;
 use crate::error::{parameter, raise};
 use crate::matrix::Matrix;
+use crate::shards::Shards;
+
+/// Rows in memory, or in files.
+#[derive(FromPyObject)]
+enum Rows<'py> {
+    Memory(PyRef<'py, Matrix>),
+    Files(PyRef<'py, Shards>),
+}
 
 /// What is minimised: (1/W) Σ wᵢ·loss(yᵢ, x·dᵢ + b) + α·(r‖x‖₁ + (1 − r)/2·‖x‖₂²).
 #[pyclass(frozen, module = "obprox._core")]
@@ -33,7 +41,7 @@ impl Problem {
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
-        matrix: &Matrix,
+        matrix: Rows<'_>,
         targets: PyReadonlyArray1<'_, f64>,
         loss: &str,
         parameter: Option<f64>,
@@ -51,9 +59,12 @@ impl Problem {
     ) -> PyResult<Self> {
         let kind = loss_kind(loss, parameter)?;
         let targets: Vec<f64> = targets.as_array().to_vec();
-        if targets.len() != matrix.inner.n_rows() {
-            let message = format!("{} targets for {} rows", targets.len(), matrix.inner.n_rows());
-            return Err(self::parameter("y", message));
+        let n_rows = match &matrix {
+            Rows::Memory(matrix) => matrix.inner.n_rows(),
+            Rows::Files(shards) => shards.inner.n_rows(),
+        };
+        if targets.len() != n_rows {
+            return Err(self::parameter("y", format!("{} targets for {n_rows} rows", targets.len())));
         }
         let vector = |array: Option<PyReadonlyArray1<'_, f64>>| array.map(|array| array.as_array().to_vec());
         let many = many.map(|many| {
@@ -75,15 +86,21 @@ impl Problem {
             intercept: fit_intercept,
             ..Terms::default()
         };
-        let matrix = matrix.inner.clone();
-        let inner = work(py, threads, move || {
-            if let Some(many) = many {
-                return Inner::new(Dataset::new(matrix, many.rows()), Arc::new(many), &terms);
+        let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
+        let inner = match matrix {
+            Rows::Files(shards) => {
+                let shards = Arc::clone(&shards.inner);
+                work(py, threads, move || Inner::of_shards_with(shards, targets, kind.build(classes), &terms))
             }
-            let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
-            Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms)
-        })?;
-        Ok(Self { inner })
+            Rows::Memory(matrix) => {
+                let matrix = matrix.inner.clone();
+                work(py, threads, move || match many {
+                    Some(many) => Inner::new(Dataset::new(matrix, many.rows()), Arc::new(many), &terms),
+                    None => Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms),
+                })
+            }
+        };
+        Ok(Self { inner: inner? })
     }
 
     /// States a problem of rows that are elsewhere, which have their targets and weights with them.

@@ -123,7 +123,7 @@ pub(crate) fn fingerprint(problem: &Problem) -> String {
     let mut hash = Hash::default();
     let matrix = problem.matrix();
     if let Some(shards) = problem.shards() {
-        hash.write_u64(shards.sum());
+        hash.write_u64(shards.sum() ^ u64::from(problem.scaling().is_some()));
     }
     if let Some(remote) = problem.remote() {
         // How the rows are weighed is in what is said to those who have them.

@@ -31,6 +31,7 @@
 //! implements [`Observer`]; none needs a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
 
 mod auto;
+mod batches;
 pub mod certificate;
 mod checkpoint;
 pub mod cv;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
+use crate::data::{Buffer, Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
 use crate::loss::{Loss, LossKind};
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
@@ -111,12 +111,25 @@ impl Problem {
     /// States a problem whose rows stay on a disk and are read shard by shard. What is kept in memory for each row is its
     /// target, and its weight where rows have weights.
     pub fn of_shards(shards: Arc<ShardedData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
-        if terms.standardize {
-            return Err(Error::parameter("standardize", "columns on a disk are worked on as they are"));
+        let targets = shards.targets()?;
+        Self::of_shards_with(shards, targets, loss, terms)
+    }
+
+    /// The same with other targets than the shards have, one a row.
+    pub fn of_shards_with(
+        shards: Arc<ShardedData>,
+        targets: impl Into<Buffer<f64>>,
+        loss: Arc<dyn Loss>,
+        terms: &Terms,
+    ) -> Result<Self> {
+        let targets = targets.into();
+        if targets.len() != shards.n_rows() {
+            let message = format!("{} targets for {} rows", targets.len(), shards.n_rows());
+            return Err(Error::parameter("targets", message));
         }
         let matrix = Matrix::from_rows(shards.n_cols(), &[]);
         let names = shards.names().map(<[String]>::to_vec);
-        let data = Dataset { matrix, targets: shards.targets()?, names, recipe: None };
+        let data = Dataset { matrix, targets, names, recipe: shards.recipe().cloned().map(Arc::new) };
         Self::of(data, Some(shards), loss, terms)
     }
 
@@ -197,7 +210,7 @@ impl Problem {
         })
     }
 
-    fn of(data: Dataset, shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+    fn of(data: Dataset, mut shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
         let (n_rows, n_cols) = (data.targets.len(), data.matrix.n_cols());
         check_shape(n_rows, n_cols, loss.outputs())?;
         let weights = check_feature_weights(terms, n_cols)?;
@@ -210,7 +223,11 @@ impl Problem {
             }
             None => Targets::new(data.targets, loss.as_ref(), terms)?,
         };
-        let (matrix, scaling) = if terms.standardize {
+        let (matrix, scaling) = if let Some(all) = shards.take_if(|_| terms.standardize) {
+            let scaling = Arc::new(all.scaling(terms.intercept)?);
+            shards = Some(Arc::new(Arc::unwrap_or_clone(all).scaled(Arc::clone(&scaling))?));
+            (data.matrix, Some(scaling))
+        } else if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
             (matrix, Some(Arc::new(scaling)))
         } else {
@@ -257,7 +274,7 @@ impl Problem {
     /// Asks for rows in memory, for `what`.
     pub(crate) fn check_in_memory(&self, what: &str) -> Result<()> {
         match self.in_shards() {
-            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are read from shards"))),
+            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are in shards"))),
             false => Ok(()),
         }
     }
@@ -270,10 +287,10 @@ impl Problem {
     /// Reads the shards that are `wanted`, in their order and one ahead, each as a problem of its rows.
     pub(crate) fn read_shards<'a>(
         &'a self,
-        wanted: impl Fn(usize) -> bool + 'a,
+        wanted: impl Fn(usize) -> bool,
     ) -> impl Iterator<Item = Result<(Range<usize>, Self)>> + 'a {
-        let read = self.shards.iter().flat_map(move |shards| shards.read(self.view.kept.clone(), &wanted));
-        read.map(|shard| {
+        let wanted = (0..self.shards.as_ref().map_or(0, |shards| shards.n_shards())).filter(|&at| wanted(at)).collect();
+        self.read_rows(self.view.kept.clone(), wanted).map(|shard| {
             let (rows, matrix) = shard?;
             let targets = self.targets.of_shard(rows.clone());
             let view = View { kept: None, ..self.view.clone() };
@@ -297,6 +314,16 @@ impl Problem {
             Some(_) => Remote::at_zero(self, task),
             None => Disk::at_zero(self, task),
         }
+    }
+
+    /// Reads some shards in the order given and one ahead: the rows with some of the columns.
+    pub(crate) fn read_rows(
+        &self,
+        columns: Option<Arc<[u32]>>,
+        wanted: Vec<usize>,
+    ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
+        let read = |shards: &Arc<ShardedData>| shards.read(columns, wanted);
+        self.shards.as_ref().map(read).into_iter().flatten()
     }
 
     /// The same rows of a shard with these columns alone; for the rows' own work, which does not ask for the penalty.

@@ -3,29 +3,14 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use common::random::LOSSES;
-use common::sharded::{dataset, write_text};
-use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, Sharding, read, write_cache, write_libsvm};
+use common::shards::{both, dataset, sharding, write_text};
+use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, write_cache, write_libsvm};
 use obprox::loss::LossKind;
-use obprox::{ClassWeights, Fit, Lambda, MethodKind, Problem, Run, Settings, Status, Terms, certify};
-
-fn sharding(cache: &Path, memory: u64, rows: usize) -> Sharding {
-    Sharding { cache: cache.into(), memory, rows: Some(rows) }
-}
-
-/// The data in shards with memory for all of it, and for no more than what is being worked on.
-fn both(sources: &[PathBuf], cache: &Path, rows: usize, n_cols: usize) -> [Arc<ShardedData>; 2] {
-    let options = ReadOptions { n_cols: Some(n_cols), ..ReadOptions::default() };
-    let open = |memory| {
-        Arc::new(ShardedData::open(sources, &options, &sharding(cache, memory, rows), &mut |_, _| {}).unwrap())
-    };
-    let ample = open(1 << 32);
-    let tight = open(ample.least_memory());
-    [ample, tight]
-}
+use obprox::{ClassWeights, Fit, Lambda, Problem, Run, Settings, Status, Terms, certify};
 
 fn fit(problem: &Problem) -> Fit {
     Run::new(problem, Settings { tolerance: 1e-9, ..Settings::default() }).fit().unwrap()
@@ -216,12 +201,7 @@ fn what_needs_rows_in_memory_says_so() {
     let path = directory.path().join("rows.svm");
     write_text(&dataset(LossKind::Logistic, 100, 30), &path);
     let [shards, _] = both(&[path], directory.path(), 64, 30);
-    let problem = Problem::of_shards(Arc::clone(&shards), LossKind::Logistic.build(2), &Terms::default()).unwrap();
-    let stochastic = Run::new(&problem, Settings::with_method(MethodKind::ProxSg)).fit().unwrap_err().to_string();
-    assert!(stochastic.contains("needs the rows in memory"), "{stochastic}");
-    let path = obprox::Path::new(&problem).run().unwrap_err().to_string();
-    assert!(path.contains("needs the rows in memory"), "{path}");
-    let terms = Terms { standardize: true, ..Terms::default() };
-    assert!(Problem::of_shards(shards, LossKind::Logistic.build(2), &terms).is_err());
-    assert!(read(directory.path().join("rows.svm"), &ReadOptions::default()).is_ok());
+    let problem = Problem::of_shards(shards, LossKind::Logistic.build(2), &Terms::default()).unwrap();
+    let said = obprox::CrossValidation::new(&problem).run().unwrap_err().to_string();
+    assert!(said.contains("needs the rows in memory"), "{said}");
 }

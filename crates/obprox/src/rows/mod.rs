@@ -10,6 +10,7 @@
 //! returns.
 
 mod disk;
+pub(crate) mod full;
 mod memory;
 pub mod remote;
 mod sharded;

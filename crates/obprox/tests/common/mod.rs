@@ -3,7 +3,7 @@
 
 pub mod plain;
 pub mod random;
-pub mod sharded;
+pub mod shards;
 
 use obprox::{Control, Fit, Observer, Point, Problem, Progress, Run, Settings};
 

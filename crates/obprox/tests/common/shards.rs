@@ -1,9 +1,10 @@
-//! Rows to be cut into shards.
+//! Data in shards.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use obprox::data::{Dataset, Matrix, write_libsvm};
+use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, Sharding, write_libsvm};
 use obprox::loss::LossKind;
 
 /// Rows whose features are few or many, sparse, of which some explain the targets.
@@ -40,4 +41,19 @@ pub fn write_text(data: &Dataset, path: &Path) {
     let mut text = Vec::new();
     write_libsvm(data, &mut text).unwrap();
     fs::write(path, text).unwrap();
+}
+
+pub fn sharding(cache: &Path, memory: u64, rows: usize) -> Sharding {
+    Sharding { cache: cache.into(), memory, rows: Some(rows) }
+}
+
+/// The data in shards with memory for all of it, and for no more than what is being worked on.
+pub fn both(sources: &[PathBuf], cache: &Path, rows: usize, n_cols: usize) -> [Arc<ShardedData>; 2] {
+    let options = ReadOptions { n_cols: Some(n_cols), ..ReadOptions::default() };
+    let open = |memory| {
+        Arc::new(ShardedData::open(sources, &options, &sharding(cache, memory, rows), &mut |_, _| {}).unwrap())
+    };
+    let ample = open(1 << 32);
+    let tight = open(ample.least_memory());
+    [ample, tight]
 }
