@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Optional, Protocol
+from dataclasses import dataclass
+from typing import Any, Optional, Protocol
 
 import numpy as np
 
 from . import _core
 from ._inputs import rows, vector
-from ._parameters import number, penalty, threads, weights_of_classes
+from ._parameters import penalty, threads, weights_of_classes
 from .exceptions import DataError, ParameterError
 
 __all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "answer"]
@@ -27,7 +28,8 @@ __all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "answ
 MEMORY = 1 << 30
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """A shard in memory: rows of numpy or of scipy, targets as numbers, weights or None."""
 
     X: Any
@@ -37,7 +39,8 @@ class Rows(NamedTuple):
     columns: Optional[list[str]] = None
 
 
-class File(NamedTuple):
+@dataclass(frozen=True)
+class File:
     """A shard that is a file, opened where it is worked on."""
 
     path: str

@@ -13,7 +13,7 @@ use obprox::data::{Buffer, ReadOptions, ShardedData, Sharding, read};
 use obprox::loss::LossKind;
 use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::remote::{Engine, RemoteData, Shard, is_kept, work};
-use obprox::{ClassWeights, Fit, Lambda, Problem, Result, Run, Settings, Terms};
+use obprox::{ClassWeights, Fit, Lambda, MethodKind, Problem, Result, Run, Settings, Terms};
 
 /// Shards that are files, each asked by a thread of its own in no order that anyone knows.
 struct Threads {
@@ -221,6 +221,9 @@ fn tables_of_other_columns_and_targets_of_other_kinds_are_refused() {
     let state = |loss: LossKind| {
         Problem::of_remote(Arc::clone(&remote), loss.build(2), &Terms::default()).unwrap_err().to_string()
     };
+    let regression = Problem::of_remote(Arc::clone(&remote), LossKind::Squared.build(1), &Terms::default()).unwrap();
+    let said = Run::new(&regression, Settings::with_method(MethodKind::ProxSg)).fit().unwrap_err().to_string();
+    assert!(said.contains("needs the rows in memory"), "{said}");
     assert!(state(LossKind::Logistic).contains("3 distinct labels"), "{}", state(LossKind::Logistic));
     assert!(state(LossKind::Poisson).contains("row 1 of"), "{}", state(LossKind::Poisson));
 }
