@@ -189,9 +189,6 @@ impl WorkingSet {
 
     /// Σ sᵢ dᵢ over the rows, on its features.
     pub fn slopes(&self, problem: &Problem, of_rows: &[f64]) -> Vec<f64> {
-        if let Some(compact) = self.compact.get() {
-            return pass::sum_rows_with(compact, of_rows, |value| value);
-        }
         let columns = self.columns(problem);
         let slope = |index: usize| columns.dot(index, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
