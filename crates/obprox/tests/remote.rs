@@ -116,7 +116,7 @@ fn every_penalty_has_the_bits_of_the_shards_on_a_disk() {
         let free = (0..n_cols).map(|feature| if feature % 40 == 3 { 0.0 } else { 1.0 }).collect();
         let groups: Vec<u32> = (0..n_cols as u32).map(|feature| feature / 3).collect();
         let bounds = Bounds::new(vec![0.0; n_cols], vec![0.4; n_cols]).unwrap();
-        let penalties: [(Option<Vec<f64>>, Option<Arc<dyn Penalty>>); 3] = [
+        let penalties: [(_, Option<Arc<dyn Penalty>>); 3] = [
             (Some(free), None),
             (None, Some(Arc::new(Groups::new(groups).unwrap().with_l1_share(0.3).unwrap()))),
             (None, Some(Arc::new(bounds))),
