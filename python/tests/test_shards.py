@@ -9,7 +9,7 @@ ALL = [
     obprox.LogisticRegression(C=0.5, tol=1e-9),
     obprox.Lasso(alpha=0.05, tol=1e-9),
     obprox.ElasticNet(alpha=0.05, tol=1e-9),
-    obprox.SparseClassifier(alpha=0.02, loss="squared_hinge", tol=1e-9),
+    obprox.SparseClassifier(alpha=0.02, loss="squared-hinge", tol=1e-9),
     obprox.SparseRegressor(alpha=0.02, loss="huber", tol=1e-9),
 ]
 
