@@ -62,7 +62,7 @@ fn settings(method: MethodKind, epochs: u64) -> Settings {
         MethodKind::ObproxSg => Method::ObproxSg { switch: switch(Some(1)) },
         MethodKind::ObproxSgPlus => Method::ObproxSgPlus { switch: switch(None) },
         // Of the counts of the Poisson loss longer steps make infinite ones.
-        MethodKind::Rda => Method::Rda { gamma: 5.0 },
+        MethodKind::Rda => Method::Rda { gamma: 20.0 },
         other => other.into(),
     };
     let step = StepSize::Value(0.005);
