@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["quick-start", "from-scikit-learn", "choosing-lambda", "methods"]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "from-liblinear"])
 def test_the_examples_of_a_page(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     # A fence ends what is expected; line numbers stay.
@@ -55,7 +55,7 @@ def test_the_stubs_are_up_to_date():
 
 def test_the_stubs_are_true():
     pytest.importorskip("mypy")
-    modules = ["obprox._core", "obprox.linear_model", "obprox.cross_validation"]
+    modules = ["obprox._core", "obprox.linear_model", "obprox.criteria", "obprox.cross_validation"]
     options = ["--allowlist", ROOT / "python/tests/stubtest.txt", "--mypy-config-file", ROOT / "pyproject.toml"]
     # --ignore-unused-allowlist: without scikit-learn there is nothing to allow.
     command = [sys.executable, "-m", "mypy.stubtest", *modules, *options, "--ignore-unused-allowlist", "--concise"]

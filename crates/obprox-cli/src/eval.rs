@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use obprox::Model;
+use obprox::data::read_vector;
 use obprox::metrics::Metrics;
 use serde::Serialize;
 
@@ -25,6 +26,10 @@ pub struct Eval {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+
+    /// A file with the offset of each row, one a line; for a model that was learnt with --offset
+    #[arg(long, value_name = "FILE")]
+    offset: Option<PathBuf>,
 
     #[command(flatten)]
     reading: DataFlags,
@@ -49,7 +54,8 @@ impl Eval {
         let model = Model::load(&self.model)?;
         let data = input::for_model(&model, &self.data, &self.reading, true)?;
         let name = shown(&self.data);
-        let metrics = model.evaluate(&data).map_err(Failure::about(&name))?;
+        let offset = self.offset.as_ref().map(read_vector).transpose()?;
+        let metrics = model.evaluate_with(&data, offset.as_deref()).map_err(Failure::about(&name))?;
         if self.json {
             let report = Report { model: self.model.display().to_string(), data: name, metrics: &metrics };
             let text = serde_json::to_string_pretty(&report).expect("a report is plain data");

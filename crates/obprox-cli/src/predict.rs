@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use obprox::Model;
+use obprox::data::read_vector;
 use obprox::output::write_whole;
 
 use crate::destination::{Destination, check_distinct, check_file};
@@ -30,6 +31,10 @@ pub struct Predict {
     #[arg(long)]
     proba: bool,
 
+    /// A file with the offset of each row, one a line; for a model that was learnt with --offset
+    #[arg(long, value_name = "FILE")]
+    offset: Option<PathBuf>,
+
     #[command(flatten)]
     reading: DataFlags,
 }
@@ -52,10 +57,11 @@ impl Predict {
         self.reading.start_threads()?;
         let model = Model::load(&self.model)?;
         let data = input::for_model(&model, &self.data, &self.reading, false)?;
-        let labels = model.predict(&data.matrix);
+        let offset = self.offset.as_ref().map(read_vector).transpose()?;
+        let labels = model.predict_with(&data.matrix, offset.as_deref())?;
         let probabilities = if self.proba {
             let name = self.model.display().to_string();
-            Some(model.probabilities(&data.matrix).map_err(Failure::about(&name))?)
+            Some(model.probabilities_with(&data.matrix, offset.as_deref()).map_err(Failure::about(&name))?)
         } else {
             None
         };

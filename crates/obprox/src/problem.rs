@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
-use crate::loss::Loss;
+use crate::loss::{Loss, Offset};
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
@@ -46,6 +46,8 @@ pub struct Terms {
     pub row_weights: Option<Vec<f64>>,
     /// A weight for the rows of each class.
     pub class_weights: Option<ClassWeights>,
+    /// What is added to the margins of each row, K numbers a row: known beforehand, and not learnt.
+    pub offset: Option<Vec<f64>>,
     /// Whether there is an intercept b.
     pub intercept: bool,
     /// Whether columns are scaled to unit deviation first; weights are reported in the original units.
@@ -61,6 +63,7 @@ impl Default for Terms {
             penalty: None,
             row_weights: None,
             class_weights: None,
+            offset: None,
             intercept: true,
             standardize: false,
         }
@@ -138,7 +141,12 @@ impl Problem {
         if let Some(recipe) = &data.recipe {
             recipe.check_loss(loss.as_ref())?;
         }
-        let targets = Targets::new(data.targets, loss.as_ref(), terms)?;
+        let mut targets = Targets::new(data.targets, loss.as_ref(), terms)?;
+        let mut loss = loss;
+        if let Some(offsets) = &terms.offset {
+            let with = Offset::new(loss, offsets, targets.values)?;
+            (targets.values, loss) = (with.rows().into(), Arc::new(with));
+        }
         let (matrix, scaling) = if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
             (matrix, Some(Arc::new(scaling)))
@@ -317,7 +325,17 @@ impl Problem {
         self.shards.as_ref().map_or_else(|| self.matrix.nnz(), |shards| shards.nnz())
     }
 
-    /// Targets as the loss wants them: ±1, class numbers or values.
+    /// Whether rows have offsets.
+    pub fn has_offset(&self) -> bool {
+        self.loss.offset(self.targets.values[0]).is_some()
+    }
+
+    /// The mean loss of x = 0, the intercept being at its own optimum.
+    pub(crate) fn null_loss(&self) -> f64 {
+        self.at_zero.loss
+    }
+
+    /// Targets as the loss wants them: ±1, class numbers or values; the numbers of the rows where the loss keeps theirs.
     pub fn targets(&self) -> &[f64] {
         &self.targets.values
     }

@@ -99,6 +99,11 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
         let message = "their squares leave the range of numbers; scale them to about 1";
         return Err(Error::Data(format!("the largest of the targets is {largest:e}: {message}")));
     }
+    for (row, &target) in raw.iter().enumerate() {
+        if let Some(why) = loss.refuses(target) {
+            return Err(Error::Data(format!("row {}: the target is {target}; {why}", row + 1)));
+        }
+    }
     match loss.task() {
         Task::Regression => Ok(Vec::new()),
         Task::Counts => match raw.iter().position(|&target| target < 0.0) {

@@ -57,6 +57,8 @@ pub struct Model {
     pub names: Vec<(u32, String)>,
     /// How the features it uses are made of a table's columns, where it was trained on a table.
     pub table: Option<Recipe>,
+    /// Whether it was learnt beside offsets, which predictions then need too.
+    pub offset: bool,
     /// The figures of the fit.
     pub certificate: Option<Certificate>,
 }
@@ -98,6 +100,7 @@ impl Model {
             penalty: problem.regularization().name().map(str::to_owned),
             names: names.unwrap_or_default(),
             table: problem.recipe().map(|recipe| recipe.used(&used)),
+            offset: problem.has_offset(),
             certificate: Some(certificate.clone()),
         }
     }
@@ -185,6 +188,33 @@ impl Model {
         self.decide(&self.margins(matrix))
     }
 
+    /// The same of rows that have offsets, K numbers a row.
+    pub fn predict_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
+        Ok(self.decide(&self.margins_with(matrix, offset)?))
+    }
+
+    /// The margins of each row with their offsets. A model that was learnt beside offsets has to be given them.
+    fn margins_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
+        let mut margins = self.margins(matrix);
+        match offset {
+            None if self.offset => {
+                return Err(Error::parameter(
+                    "offset",
+                    "the model was learnt beside offsets: give those of these rows",
+                ));
+            }
+            Some(_) if !self.offset => {
+                return Err(Error::parameter("offset", "the model was learnt without offsets and has no use for them"));
+            }
+            Some(offset) if offset.len() != margins.len() => {
+                let message = format!("{} numbers where {} are needed, one a row", offset.len(), margins.len());
+                return Err(Error::parameter("offset", message));
+            }
+            _ => margins.iter_mut().zip(offset.unwrap_or_default()).for_each(|(margin, offset)| *margin += offset),
+        }
+        Ok(margins)
+    }
+
     fn decide(&self, margins: &[f64]) -> Vec<f64> {
         match self.task {
             Task::Regression => margins.to_vec(),
@@ -196,8 +226,13 @@ impl Model {
 
     /// The probability of each label, in their order; only where the loss is a likelihood of classes.
     pub fn probabilities(&self, matrix: &Matrix) -> Result<Vec<f64>> {
+        self.probabilities_with(matrix, None)
+    }
+
+    /// The same of rows that have offsets, K numbers a row.
+    pub fn probabilities_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
         match self.loss.as_str() {
-            "logistic" | "softmax" => Ok(class_probabilities(&self.margins(matrix), self.blocks.len())),
+            "logistic" | "softmax" => Ok(class_probabilities(&self.margins_with(matrix, offset)?, self.blocks.len())),
             loss => Err(Error::Data(format!("a model of the {loss} loss has no probabilities"))),
         }
     }
@@ -221,8 +256,13 @@ impl Model {
 
     /// How well the model does on labelled data.
     pub fn evaluate(&self, data: &Dataset) -> Result<Metrics> {
+        self.evaluate_with(data, None)
+    }
+
+    /// The same of rows that have offsets, K numbers a row.
+    pub fn evaluate_with(&self, data: &Dataset, offset: Option<&[f64]>) -> Result<Metrics> {
         let targets = self.targets(&data.targets)?;
-        let margins = self.margins(&data.matrix);
+        let margins = self.margins_with(&data.matrix, offset)?;
         let kind = LossKind::from_name(&self.loss, self.loss_parameter);
         let loss = kind.map(|kind| {
             let (loss, width) = (kind.build(self.blocks.len()), self.blocks.len());
@@ -230,7 +270,10 @@ impl Model {
                 pass::sum_rows(targets.len(), |row| loss.value(&margins[row * width..(row + 1) * width], targets[row]));
             sum / targets.len() as f64
         });
-        let deviance = Deviance::of_targets(&self.loss, self.blocks.len(), &targets, |_| 1.0, true);
+        let name = (self.loss.as_str(), self.loss_parameter);
+        let deviance = Deviance::of_targets(name, self.blocks.len(), &targets, |_| 1.0, true);
+        // The constant beside offsets is not known here.
+        let deviance = deviance.filter(|_| offset.is_none());
         let explained = Explained { loss, deviance: deviance.zip(loss).map(|(of, loss)| of.explained(loss)) };
         let predicted = self.decide(&margins);
         Ok(match self.task {

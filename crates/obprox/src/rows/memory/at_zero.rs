@@ -22,6 +22,8 @@ use crate::tuning::FEW;
 pub(crate) struct AtZero {
     /// The smallest λ at which it is optimal: the largest slope over the weighted features.
     pub lambda_max: f64,
+    /// The mean loss.
+    pub loss: f64,
     /// The least that a gap is measured against.
     pub least_scale: f64,
     /// How far margins may be expected to lie from those there: the deviation of real targets, about 1 for classes. A loss
@@ -48,7 +50,8 @@ impl AtZero {
         if problem.has_intercept() {
             centring::centre(problem, &mut margins, &mut vec![0.0; outputs]);
         }
-        least_scale = least_scale.max(1e-3 * pass::mean_loss(problem, &margins).abs());
+        let loss = pass::mean_loss(problem, &margins);
+        least_scale = least_scale.max(1e-3 * loss.abs());
         let row_gradients = pass::row_gradients(problem, &margins);
         // With many features a look at each costs more than what is added there, so one output has both in one pass.
         let with = (outputs == 1).then_some(&row_gradients[..]);
@@ -84,14 +87,14 @@ impl AtZero {
         };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
         let margin_unit = margin_unit(problem, 1e3 * least_scale);
-        Ok(Self { lambda_max, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
+        Ok(Self { lambda_max, loss, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
     }
 
     /// What it tells of some of the features, which have been held against their bounds.
     pub fn of_features(&self, features: &[u32]) -> Self {
         let of = |slopes: &[f64]| features.iter().map(|&at| slopes[at as usize]).collect::<Vec<f64>>().into();
-        let &Self { lambda_max, least_scale, margin_unit, .. } = self;
-        Self { lambda_max, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
+        let &Self { lambda_max, loss, least_scale, margin_unit, .. } = self;
+        Self { lambda_max, loss, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
     }
 }
 
