@@ -190,6 +190,36 @@ def forked(X, y):
     return obprox.Lasso(0.1).fit(X, y).coef_
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_within_a_fit_can_fit_too(problems):
+    """Its parent's threads wait for work, or are at it; the child has none of them."""
+    expected = obprox.Lasso(0.1).fit(problems.X, problems.real).coef_
+    context, children = multiprocessing.get_context("fork"), []
+
+    def fork(_):
+        queue = context.SimpleQueue()
+        child = context.Process(target=lambda: queue.put(forked(problems.X, problems.real)))
+        child.start()
+        children.append((child, queue))
+
+    obprox.Lasso(0.1, callback=fork, max_iter=1).fit(problems.X, problems.real)
+    fork(None)
+    for child, queue in children:
+        child.join(60)
+        assert child.exitcode == 0
+        np.testing.assert_array_equal(queue.get(), expected)
+    assert len(children) == 2
+
+
+def test_fits_with_other_threads_in_turn_and_within_each_other(problems):
+    fit = lambda n_jobs, **more: obprox.Lasso(0.1, n_jobs=n_jobs, **more).fit(problems.X, problems.real).coef_
+    expected, found = fit(1), []
+    within = lambda _: found.extend([fit(1), fit(2)])
+    found += [fit(2), fit(2), fit(1), fit(None), fit(2, callback=within, max_iter=1), fit(2), fit(1)]
+    assert len(found) >= 9 and all(np.array_equal(coef, expected) for coef in found)
+
+
 def test_fits_in_several_threads_at_once(problems):
     expected = obprox.LogisticRegression().fit(problems.X, problems.binary).coef_
     found = []

@@ -13,7 +13,7 @@ use crate::flags::{
     solver_names,
 };
 use crate::input::{self, shown};
-use crate::losses::Losses;
+use crate::losses::{Losses, Unsaved};
 use crate::show;
 use crate::watch::{Bar, Log, Origin, interrupt};
 
@@ -115,8 +115,9 @@ impl Compare {
         for settings in settings {
             let name = settings.method.name().to_owned();
             let mut bar = Bar::new(format!("{name:<13}"), self.quiet);
-            let mut stop = interrupt::Interrupt;
+            let (mut stop, mut unsaved) = (interrupt::Interrupt, Unsaved::default());
             let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop).observe(&mut log);
+            run = run.observe(&mut unsaved);
             if let Some(test) = &test {
                 run = run.validate(test);
             }
@@ -124,6 +125,7 @@ impl Compare {
                 run = run.checkpoint(directory.join(&name), resume);
             }
             let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
+            losses.add(unsaved.losses());
             let measured = test.as_ref().map(|test| fit.model.evaluate(test)).transpose()?;
             log.end(&fit, measured.as_ref());
             diverged &= fit.status == Status::Diverged;

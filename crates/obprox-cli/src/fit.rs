@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use obprox::data::Dataset;
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
-use obprox::output::write_whole;
 use obprox::path::{Found, at_most, at_most_kept};
 use obprox::{Lambda, Method, MethodKind, Model, Observer, Problem, Run, Settings, Start, Status};
 use obprox_report::Report;
@@ -19,7 +18,7 @@ use crate::flags::{
     parse_solver, solver_names, whole,
 };
 use crate::input::{self, shown};
-use crate::losses::Losses;
+use crate::losses::{self, Losses, Unsaved};
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 
@@ -156,24 +155,25 @@ impl Fit {
         let logged = self.log.is_some() || self.report.wanted();
         let origin = Origin::new(&name, self.test.as_deref(), &self.problem, threads);
         let mut log = logged.then(|| Log::new(self.log.clone(), origin));
-        let (fit, batch, search) = match self.nnz {
+        let (fit, batch, search, mut losses) = match self.nnz {
             Some(most) => {
-                let found = self.search(&problem, most, settings)?;
+                let (found, losses) = self.search(&problem, most, settings)?;
                 problem = problem.with_lambda(Lambda::Value(found.lambda))?;
                 if let Some(log) = &mut log {
                     log.replay(&problem, settings, &found.fit);
                 }
                 let search = format!("for at most {}, in {} fits", plural(most, "feature"), found.tried);
-                (found.fit, problem.n_rows(), Some(search))
+                (found.fit, problem.n_rows(), Some(search), losses)
             }
             None => {
-                let (fit, batch) = self.train(&problem, settings, test.as_ref(), log.as_mut())?;
-                (fit, batch, None)
+                let (fit, batch, losses) = self.train(&problem, settings, test.as_ref(), log.as_mut())?;
+                (fit, batch, None, losses)
             }
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let saved = self.checkpoint.as_ref().filter(|_| losses.is_empty());
+        let mut written = Vec::new();
         if let Some(out) = out {
             written.extend(self.save(&fit.model, out, &mut losses)?);
         }
@@ -187,7 +187,7 @@ impl Fit {
             written.extend(log);
             written.extend(self.report.write(&Report::new(runs), &mut losses));
         }
-        written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
+        written.extend(saved.map(|directory| format!("checkpoint in {}", directory.display())));
         if fit.status == Status::Stopped {
             let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
             show::note(&format!("interrupted: {kept}"), self.quiet);
@@ -222,20 +222,20 @@ impl Fit {
         }
     }
 
-    /// One run at the λ given; the run and the rows of its batches.
+    /// One run at the λ given; the run, the rows of its batches, and what could not be saved of it.
     fn train(
         &self,
         problem: &Problem,
         settings: &Settings,
         test: Option<&Dataset>,
         log: Option<&mut Log>,
-    ) -> Result<(obprox::Fit, usize), Failure> {
+    ) -> Result<(obprox::Fit, usize, Losses), Failure> {
         let mut bar = Bar::new("fit", self.quiet);
         let mut batch = BatchRows(0);
-        let mut stop = interrupt::Interrupt;
+        let (mut stop, mut unsaved) = (interrupt::Interrupt, Unsaved::default());
         let mut limit = interrupt::TimeLimit::new(self.time);
         let mut run = Run::new(problem, settings.clone()).observe(&mut bar).observe(&mut batch).observe(&mut stop);
-        run = run.observe(&mut limit);
+        run = run.observe(&mut limit).observe(&mut unsaved);
         if let Some(log) = log {
             run = run.observe(log);
         }
@@ -250,18 +250,18 @@ impl Fit {
         if fit.status == Status::Stopped && limit.is_over() {
             show::note("the time given by --time is over", self.quiet);
         }
-        Ok((fit, batch.0))
+        Ok((fit, batch.0, unsaved.losses()))
     }
 
     /// Many runs, for the λ that leaves at most so many features.
-    fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<Found, Failure> {
+    fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<(Found, Losses), Failure> {
         let mut bar = PathBar::new("search", None, self.quiet);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let found = match &self.checkpoint {
             None => at_most(problem, most, settings, Some(&mut bar)),
             Some(directory) => at_most_kept(problem, most, settings, Some(&mut bar), (directory, self.resume)),
         };
-        found.map_err(Failure::about(&named(&self.data)))
+        Ok((found.map_err(Failure::about(&named(&self.data)))?, bar.losses()))
     }
 
     /// What is not there for rows on a disk is refused before they are parsed.
@@ -311,12 +311,9 @@ pub fn save(text: &str, out: &Destination, losses: &mut Losses) -> Result<Option
     match out {
         Destination::Stdout => match show::print(text) {
             Ok(()) => Ok(None),
-            Err(failure) => losses.rescue("model".as_ref(), failure, text),
+            Err(failure) => losses.rescue("model".as_ref(), failure, losses::text(text)),
         },
-        Destination::File(path) => match write_whole(path, |out| out.write_all(text.as_bytes())) {
-            Ok(()) => Ok(Some(format!("model written to {}", path.display()))),
-            Err(error) => losses.rescue(path, error.into(), text),
-        },
+        Destination::File(path) => losses.write("model", path, losses::text(text)),
     }
 }
 

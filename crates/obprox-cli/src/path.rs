@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, in_pool};
 use crate::input::{self, shown};
-use crate::losses::Losses;
+use crate::losses;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
 
@@ -165,16 +165,13 @@ impl PathCommand {
             path = path.checkpoint(directory, resume);
         }
         let steps = path.run().map_err(Failure::about(&name))?;
-        drop(bar);
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let (mut written, mut losses) = (Vec::new(), bar.losses());
+        let kept = if losses.is_empty() { self.checkpoint.kept() } else { String::new() };
         if let Some((path, format)) = out {
             let text = self.text(format, &problem, settings.tolerance, &steps);
-            match write_whole(path, |out| out.write_all(text.as_bytes())) {
-                Ok(()) => written.push(format!("path written to {}", path.display())),
-                Err(error) => written.extend(losses.rescue(path, error.into(), &text)?),
-            }
+            written.extend(losses.write("path", path, losses::text(&text))?);
         }
         let logged = self.log.is_some() || self.plot.is_some() || self.report.wanted();
         if logged && !steps.steps.is_empty() {
@@ -189,7 +186,6 @@ impl PathCommand {
         }
         if steps.stopped {
             let done = steps.steps.len();
-            let kept = self.checkpoint.kept();
             let words = format!("interrupted: {done} of {count} λ were done, the others are left out{kept}");
             show::note(&words, self.quiet);
         }

@@ -387,11 +387,15 @@ impl<'a> Run<'a> {
         (converged || state.stalled).then_some((status, certificate))
     }
 
-    fn save(&self, solver: &dyn Solver, state: &Header) -> Result<()> {
-        match &self.checkpoint {
-            Some(directory) => checkpoint::write(directory, state, |out| solver.save(out)),
-            None => Ok(()),
-        }
+    fn save(&mut self, solver: &dyn Solver, state: &Header) -> Result<()> {
+        let Some(directory) = &self.checkpoint else { return Ok(()) };
+        let saved = checkpoint::write(directory, state, |out| solver.save(out));
+        saved.or_else(|error| {
+            let tell = |observer: &mut &mut dyn Observer| observer.unsaved(&error);
+            // All of them are told.
+            let answers: Vec<Control> = self.observers.iter_mut().map(tell).collect();
+            if answers.contains(&Control::Continue) { Ok(()) } else { Err(error) }
+        })
     }
 }
 

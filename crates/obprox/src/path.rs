@@ -278,7 +278,7 @@ pub(crate) fn walk(
             point = Some(fit.point);
         }
         if let (Some((kept, name)), None) = (kept, found) {
-            kept.keep(name, number, &done)?;
+            kept.keep(name, number, &done).or_else(|error| listener.forgo(error))?;
         }
     }
     Ok(false)
@@ -318,6 +318,14 @@ impl Listener<'_> {
         fit
     }
 
+    /// Goes on without what could not be kept, where the observer says so.
+    fn forgo(&mut self, error: Error) -> Result<()> {
+        match self.unsaved(&error) {
+            Control::Continue => Ok(()),
+            Control::Stop => Err(error),
+        }
+    }
+
     fn ask(&mut self, of: impl FnOnce(&mut dyn Observer) -> Control) -> Control {
         if let Some(observer) = &mut self.observer {
             self.stop |= of(&mut **observer) == Control::Stop;
@@ -339,6 +347,10 @@ impl Observer for Listener<'_> {
 
     fn epoch(&mut self, record: &EpochRecord) -> Control {
         self.ask(|observer| observer.epoch(record))
+    }
+
+    fn unsaved(&mut self, error: &Error) -> Control {
+        self.observer.as_mut().map_or(Control::Stop, |observer| observer.unsaved(error))
     }
 
     fn end(&mut self, fit: &Fit) {
@@ -416,7 +428,7 @@ fn search(
             None => solve(&problem, settings, start, &mut None, &mut listener)?,
         };
         if let (Some(kept), true, true) = (kept, again, fit.status != Status::Stopped) {
-            kept.keep("nnz", tried, &[Done::of(&fit)])?;
+            kept.keep("nnz", tried, &[Done::of(&fit)]).or_else(|error| listener.forgo(error))?;
         }
         tried += 1;
         Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))
