@@ -87,7 +87,8 @@ class LassoIC(Lasso):
             raise ParameterError(f"criterion: {self.criterion!r} is neither 'aic' nor 'bic'")
         with self._beside(offset):
             (problem,) = problems = self._problems(X, y, sample_weight)
-            n_rows = len(y)
+            # A row of weight 2 is two rows.
+            n_rows = 1 / problem.alpha_of(1.0)
             if np.ndim(self.alphas) == 0:
                 grid = problem.alphas(1.0, int(self.alphas), self.eps)
             else:
@@ -116,7 +117,7 @@ class LassoIC(Lasso):
         free = n_rows - self.n_features_in_ - bool(self.fit_intercept)
         if free <= 0:
             raise ValueError(
-                f"{n_rows} rows and {self.n_features_in_} features leave nothing to estimate the noise variance from: give "
+                f"{n_rows:g} rows and {self.n_features_in_} features leave nothing to estimate the noise variance from: give "
                 "noise_variance"
             )
         plain = _core.fit(problem.with_alpha(0.0, 1.0), settings(self), threads=threads(self.n_jobs))

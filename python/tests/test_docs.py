@@ -48,6 +48,17 @@ def test_the_script_of_a_page(page, tmp_path):
     assert f"examples/{script.name}" in (ROOT / "docs" / f"{page}.md").read_text(), "the page names its script"
 
 
+def test_the_pages_of_the_site_are_there(tmp_path):
+    subprocess.run([sys.executable, ROOT / "docs" / "assemble", tmp_path], check=True)
+    named = re.findall(r"[\w-]+\.md", (tmp_path / "mkdocs.yml").read_text())
+    assert sorted(named) == sorted(path.name for path in (tmp_path / "pages").iterdir())
+    api = (tmp_path / "pages" / "python.md").read_text()
+    assert all(f"## {name}\n" in api for name in ("LogisticRegression", "LassoIC", "refit", "solvers.OBProxSG"))
+    for page in (tmp_path / "pages").iterdir():
+        for target in re.findall(r"\]\(([\w-]+\.md)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
 def test_the_stubs_are_up_to_date():
     done = subprocess.run([sys.executable, ROOT / "python" / "stubs", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
