@@ -19,6 +19,7 @@ from ._compat import (
     check_classification_targets,
     scipy_csr_matrix,
 )
+from ._files import shards
 from ._inputs import rows, vector
 from ._parameters import checkpoint, number, penalty, threads, weights_of_classes
 from ._progress import Progress
@@ -136,6 +137,62 @@ class Linear(BaseEstimator):
             raise
         finally:
             self._offset = None
+
+    def fit_files(
+        self,
+        paths: Any,
+        *,
+        memory: int | str = "1G",
+        cache: str | os.PathLike[str] | None = None,
+        n_features: int | None = None,
+        label: str | None = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> Self:
+        """Fit the model on files that may be larger than memory.
+
+        They are parsed once into shards of as many rows each, in a cache directory, and used again from there while they
+        are unchanged; shards are then read one after the other. ``solver="auto"`` works by passes over them; with the
+        paper's methods an epoch is a random order of the shards, and a random order of the rows within each. The weights
+        do not depend on ``memory``.
+
+        Parameters
+        ----------
+        paths : str, path-like, or a sequence of these
+            LIBSVM or CSV files (numbers; the label first), plain or compressed, or caches (``.obx``); a pattern such as
+            ``"part-*.svm.zst"`` or a directory stands for its files in the order of their names.
+        memory : int or str, default="1G"
+            Memory for rows, in bytes or with a unit: ``"500M"``, ``"2G"``. The n weights, and some tens of bytes a row
+            for targets and margins, come on top.
+        cache : path-like, default=None
+            The directory of the shards; ``.obprox`` beside the first file where None.
+        n_features : int, default=None
+            At least that many columns, for data whose last columns are empty.
+        label : str, default=None
+            The label's column of CSV files: ``"first"``, ``"last"``, its number counted from 1, or its name.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
+        offset : array-like of shape (n_samples,), default=None
+            What is added to the margin of each row; predictions then need it too.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. An interrupt (Ctrl-C) leaves it unfitted.
+        """
+        crew = threads(self.n_jobs)
+        found = shards(paths, memory, cache, n_cols=n_features, label=label, threads=crew)
+        self.n_features_in_ = found.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        if found.names is not None:
+            self.feature_names_in_ = np.array(found.names, dtype=object)
+        with self._beside(offset):
+            self._keep(*self._run(self._stated(found, found.targets(crew), sample_weight)))
+        return self
+
+    def _stated(self, matrix, y, sample_weight):
+        """The problems of rows that were checked, in memory or in files."""
+        raise TypeError(f"{type(self).__name__} is not fitted on files")
 
     #: The directory of the fit within that of the checkpoint.
     _fit_part: tuple[str, ...] = ()
@@ -308,8 +365,10 @@ class Classifier(ClassifierMixin, Linear):
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y)
+        return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
+
+    def _stated(self, matrix, y, sample_weight):
         self.classes_, numbers = classes_of(y)
-        matrix = rows(X, threads(self.n_jobs))
         pairs, balanced = weights_of_classes(self.class_weight, self.classes_)
         loss, count = self._loss_name(), len(self.classes_)
         if self._offset is not None and count > 2:
@@ -381,8 +440,10 @@ class Regressor(RegressorMixin, Linear):
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y, multi_output=self._takes_many, y_numeric=True)
+        return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
+
+    def _stated(self, matrix, y, sample_weight):
         self._many = y.ndim == 2 and y.shape[1] > 1
-        matrix = rows(X, threads(self.n_jobs))
         return [self._state(matrix, column, self._loss_name(), sample_weight) for column in y.reshape(len(y), -1).T]
 
     def _keep_weights(self, coef, intercept):
@@ -433,6 +494,9 @@ class MultiTask(Regressor):
         groups = {"groups": np.arange(n_features, dtype=np.uint32), "group_weights": np.ones(n_features)}
         many = np.ascontiguousarray(y, dtype=np.float64)
         return [self._state(matrix, np.zeros(len(y)), "squared", sample_weight, many=many, **groups)]
+
+    def _stated(self, matrix, y, sample_weight):
+        raise TypeError(f"{type(self).__name__} learns several targets together, and files have one: fit Lasso on them")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

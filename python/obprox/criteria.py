@@ -64,6 +64,10 @@ class LassoIC(Lasso):
 
     _takes_many = False
 
+    def fit_files(self, paths: Any, **_: Any) -> Self:
+        """Refused: a path needs the rows in memory."""
+        raise TypeError("LassoIC solves a path, which takes the rows in memory: choose alpha there")
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Choose the penalty by the criterion and fit with it.
 

@@ -158,7 +158,7 @@ impl Cv {
             written.extend(losses.without(outcome.map_err(Failure::from)));
         }
         let measured = match (&test, &self.test) {
-            (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
+            (Some(test), Some(path)) => Some(test.measure(&fit.model).map_err(Failure::about(&shown(path)))?),
             _ => None,
         };
         if let Some(mut log) = log {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use obprox::data::Dataset;
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
 use obprox::path::{Found, at_most, at_most_kept};
@@ -17,7 +16,7 @@ use crate::flags::{
     DataFlags, LambdaFlag, MemoryFlags, MethodFlags, ProblemFlags, ReportFlags, TableFlags, duration, in_pool, named,
     parse_solver, solver_names, whole,
 };
-use crate::input::{self, shown};
+use crate::input::{self, Test, shown};
 use crate::losses::{self, Losses, Unsaved};
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
@@ -130,8 +129,7 @@ impl Fit {
                 settings.method.name()
             )));
         }
-        self.memory.check(&self.data)?;
-        self.check_memory(&settings)?;
+        self.memory.check(&self.data, &self.reading, &self.table)?;
         let out = self.out.clone().map(Destination::from);
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
@@ -178,7 +176,7 @@ impl Fit {
             written.extend(self.save(&fit.model, out, &mut losses)?);
         }
         let measured: Option<Metrics> = match (&test, &self.test) {
-            (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
+            (Some(test), Some(path)) => Some(test.measure(&fit.model).map_err(Failure::about(&shown(path)))?),
             _ => None,
         };
         if let Some(mut log) = log {
@@ -214,12 +212,9 @@ impl Fit {
     }
 
     /// Reads the data, into memory or shard by shard, and states the problem.
-    fn stated(&self) -> Result<(Problem, Option<Dataset>), Failure> {
-        let (test, lambda, flags) = (self.test.as_deref(), self.lambda.lambda, (&self.reading, &self.table));
-        match self.memory.shards(&self.data, &self.reading.options(), self.quiet)? {
-            Some(shards) => input::problem_of_shards(shards, test, &self.problem, lambda, flags, self.quiet),
-            None => input::problem(&self.data[0], test, &self.problem, lambda, flags, self.quiet),
-        }
+    fn stated(&self) -> Result<(Problem, Option<Test>), Failure> {
+        let flags = (&self.reading, &self.table, &self.memory);
+        input::problem_of(&self.data, self.test.as_deref(), &self.problem, self.lambda.lambda, flags, self.quiet)
     }
 
     /// One run at the λ given; the run, the rows of its batches, and what could not be saved of it.
@@ -227,10 +222,11 @@ impl Fit {
         &self,
         problem: &Problem,
         settings: &Settings,
-        test: Option<&Dataset>,
+        test: Option<&Test>,
         log: Option<&mut Log>,
     ) -> Result<(obprox::Fit, usize, Losses), Failure> {
         let mut bar = Bar::new("fit", self.quiet);
+        bar.watch(problem);
         let mut batch = BatchRows(0);
         let (mut stop, mut unsaved) = (interrupt::Interrupt, Unsaved::default());
         let mut limit = interrupt::TimeLimit::new(self.time);
@@ -239,9 +235,11 @@ impl Fit {
         if let Some(log) = log {
             run = run.observe(log);
         }
-        if let Some(test) = test {
-            run = run.validate(test);
-        }
+        run = match test {
+            Some(Test::Memory(test)) => run.validate(test),
+            Some(Test::Shards(test)) => run.validate_shards(test),
+            None => run,
+        };
         if let Some(directory) = &self.checkpoint {
             show::announce_checkpoint(directory, self.resume, obprox::has_checkpoint(directory), self.quiet);
             run = run.checkpoint(directory, self.resume);
@@ -256,32 +254,13 @@ impl Fit {
     /// Many runs, for the λ that leaves at most so many features.
     fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<(Found, Losses), Failure> {
         let mut bar = PathBar::new("search", None, self.quiet);
+        bar.watch(problem);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let found = match &self.checkpoint {
             None => at_most(problem, most, settings, Some(&mut bar)),
             Some(directory) => at_most_kept(problem, most, settings, Some(&mut bar), (directory, self.resume)),
         };
         Ok((found.map_err(Failure::about(&named(&self.data)))?, bar.losses()))
-    }
-
-    /// What is not there for rows on a disk is refused before they are parsed.
-    fn check_memory(&self, settings: &Settings) -> Result<(), Failure> {
-        if self.memory.memory.is_none() {
-            return Ok(());
-        }
-        let refused = [
-            ("--standardize", self.problem.standardize),
-            ("--names", self.reading.names.is_some()),
-            ("--nnz", self.nnz.is_some()),
-            ("--categorical, --missing, --keep and --drop", !self.table.encoding().is_plain()),
-        ];
-        if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
-            return Err(Failure::input(format!("{flag}: cannot be used with --memory")));
-        }
-        match settings.method {
-            Method::Auto => Ok(()),
-            _ => Err(Failure::input("--memory: only auto reads rows from a disk")),
-        }
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The only loop: epochs, evaluation, observers, checkpoints, stopping.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -8,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::auto::{Auto, Carry};
 use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
-use crate::data::Dataset;
+use crate::data::{Dataset, ShardedData};
 use crate::engine::{Stepper, engine};
 use crate::loss::Task;
 use crate::method::Rule;
-use crate::model::Model;
+use crate::model::{Labelled, Model};
 use crate::observe::{Control, EpochRecord, Observer, Start};
 use crate::output::lock_directory;
 use crate::problem::{Point, Problem};
@@ -84,7 +85,7 @@ pub struct Run<'a> {
     observers: Vec<&'a mut dyn Observer>,
     checkpoint: Option<PathBuf>,
     resume: bool,
-    validation: Option<&'a Dataset>,
+    validation: Option<Labelled<'a>>,
     start: Option<&'a Point>,
     carry: Option<&'a mut Option<Carry>>,
     own: Option<Own<'a>>,
@@ -146,7 +147,13 @@ impl<'a> Run<'a> {
 
     /// Scores each evaluated epoch on this data.
     pub fn validate(mut self, data: &'a Dataset) -> Self {
-        self.validation = Some(data);
+        self.validation = Some(Labelled::Memory(data));
+        self
+    }
+
+    /// The same on rows that are read shard by shard.
+    pub fn validate_shards(mut self, data: &'a Arc<ShardedData>) -> Self {
+        self.validation = Some(Labelled::Shards(data));
         self
     }
 
@@ -292,7 +299,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         record.score = match self.validation {
-            Some(data) => Some(Model::new(self.problem, &solver.point(), &certificate).score(data)?),
+            Some(data) => Some(data.measure(&Model::new(self.problem, &solver.point(), &certificate))?.score()),
             None => None,
         };
         solver.measured(&certificate, record.score);
@@ -328,9 +335,6 @@ impl<'a> Run<'a> {
 
     /// The solver, before its first epoch.
     fn prepare(&mut self) -> Result<Box<dyn Solver + 'a>> {
-        if self.carry.is_some() {
-            self.problem.check_in_memory("a path")?;
-        }
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,

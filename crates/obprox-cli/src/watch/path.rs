@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use obprox::cv::FoldProgress;
-use obprox::{Control, EpochRecord, Error, Fit, Observer, Progress, Start};
+use obprox::{Control, EpochRecord, Error, Fit, Observer, Problem, Progress, Start};
 
 use super::interrupt;
-use super::progress::{styled, visible};
+use super::progress::{styled, visible, watch_reading};
 use crate::losses::{Losses, Unsaved};
 use crate::show::digits;
 
@@ -26,6 +26,11 @@ impl PathBar {
     /// The end of the runs: what could not be saved of them.
     pub fn losses(self) -> Losses {
         self.unsaved.losses()
+    }
+
+    /// Shows passes over shards, where the rows are in some.
+    pub fn watch(&self, problem: &Problem) {
+        watch_reading(&self.bar, problem);
     }
 }
 

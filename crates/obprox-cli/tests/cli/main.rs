@@ -12,6 +12,7 @@ mod limits;
 mod log;
 mod net;
 mod net_served;
+mod offsets;
 #[cfg(feature = "paper")]
 mod paper;
 mod paths;
@@ -21,6 +22,7 @@ mod reports;
 mod resume;
 #[cfg(feature = "paper")]
 mod server;
+mod shard_faults;
 mod shards;
 mod tables;
 mod workshop;

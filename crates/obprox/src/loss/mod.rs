@@ -93,6 +93,10 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn refuses(&self, _target: f64) -> Option<&'static str> {
         None
     }
+    /// The width of a loss that is a [smoother](Self::smoother) one of its name.
+    fn width(&self) -> Option<f64> {
+        None
+    }
 
     /// ℓ′ of many rows.
     fn derivatives(&self, margins: &[f64], targets: &[f64], derivatives: &mut [f64]) {
@@ -172,6 +176,10 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// What is added to the margins of a row, where the loss keeps that of its rows.
     fn offset(&self, _target: f64) -> Option<&[f64]> {
+        None
+    }
+    /// The width of a loss that is a [smoother](Self::smoother) one of its name.
+    fn width(&self) -> Option<f64> {
         None
     }
 
@@ -255,6 +263,10 @@ impl<L: ScalarLoss> Loss for L {
 
     fn parameter(&self) -> Option<f64> {
         ScalarLoss::parameter(self)
+    }
+
+    fn width(&self) -> Option<f64> {
+        ScalarLoss::width(self)
     }
 
     fn slope_range(&self, target: f64) -> Option<(f64, f64)> {

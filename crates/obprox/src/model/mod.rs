@@ -3,11 +3,13 @@
 mod file;
 mod liblinear;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
-use crate::data::{Dataset, Matrix, Recipe};
+use crate::data::{Dataset, Matrix, Recipe, ShardedData};
 use crate::loss::{LossKind, Task, class_probabilities};
 use crate::metrics::{self, Deviance, Explained, Metrics};
 use crate::problem::{Point, Problem};
@@ -194,7 +196,7 @@ impl Model {
     }
 
     /// The margins of each row with their offsets. A model that was learnt beside offsets has to be given them.
-    fn margins_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
+    pub fn margins_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
         let mut margins = self.margins(matrix);
         match offset {
             None if self.offset => {
@@ -231,8 +233,14 @@ impl Model {
 
     /// The same of rows that have offsets, K numbers a row.
     pub fn probabilities_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
+        self.check_probabilities()?;
+        Ok(class_probabilities(&self.margins_with(matrix, offset)?, self.blocks.len()))
+    }
+
+    /// Refuses where the loss is no likelihood of classes, and so has no probabilities.
+    pub fn check_probabilities(&self) -> Result<()> {
         match self.loss.as_str() {
-            "logistic" | "softmax" => Ok(class_probabilities(&self.margins_with(matrix, offset)?, self.blocks.len())),
+            "logistic" | "softmax" => Ok(()),
             loss => Err(Error::Data(format!("a model of the {loss} loss has no probabilities"))),
         }
     }
@@ -261,8 +269,21 @@ impl Model {
 
     /// The same of rows that have offsets, K numbers a row.
     pub fn evaluate_with(&self, data: &Dataset, offset: Option<&[f64]>) -> Result<Metrics> {
-        let targets = self.targets(&data.targets)?;
-        let margins = self.margins_with(&data.matrix, offset)?;
+        self.judge(&self.margins_with(&data.matrix, offset)?, &data.targets)
+    }
+
+    /// The same on rows that are read shard by shard.
+    pub fn evaluate_shards(&self, data: &Arc<ShardedData>) -> Result<Metrics> {
+        let mut margins = Vec::with_capacity(data.n_rows() * self.blocks.len());
+        for shard in data.read(None, (0..data.n_shards()).collect()) {
+            margins.extend(self.margins_with(&shard?.1, None)?);
+        }
+        self.judge(&margins, &data.targets()?)
+    }
+
+    /// The same of rows with these [margins](Self::margins_with) and labels: those of pieces of the data, one after the other.
+    pub fn judge(&self, margins: &[f64], labels: &[f64]) -> Result<Metrics> {
+        let targets = self.targets(labels)?;
         let kind = LossKind::from_name(&self.loss, self.loss_parameter);
         let loss = kind.map(|kind| {
             let (loss, width) = (kind.build(self.blocks.len()), self.blocks.len());
@@ -273,15 +294,15 @@ impl Model {
         let name = (self.loss.as_str(), self.loss_parameter);
         let deviance = Deviance::of_targets(name, self.blocks.len(), &targets, |_| 1.0, true);
         // The constant beside offsets is not known here.
-        let deviance = deviance.filter(|_| offset.is_none());
+        let deviance = deviance.filter(|_| !self.offset);
         let explained = Explained { loss, deviance: deviance.zip(loss).map(|(of, loss)| of.explained(loss)) };
-        let predicted = self.decide(&margins);
+        let predicted = self.decide(margins);
         Ok(match self.task {
-            Task::Regression | Task::Counts => metrics::regression(&predicted, &data.targets, explained),
+            Task::Regression | Task::Counts => metrics::regression(&predicted, labels, explained),
             Task::Binary | Task::Classes => {
-                let scores = (self.task == Task::Binary).then_some(&margins[..]);
+                let scores = (self.task == Task::Binary).then_some(margins);
                 let scores = (scores, self.loss == "logistic");
-                metrics::classification(&predicted, &data.targets, &self.labels, scores, explained)
+                metrics::classification(&predicted, labels, &self.labels, scores, explained)
             }
         })
     }
@@ -289,6 +310,23 @@ impl Model {
     /// One number to choose by, larger is better: accuracy, or R².
     pub fn score(&self, data: &Dataset) -> Result<f64> {
         Ok(self.evaluate(data)?.score())
+    }
+}
+
+/// Labelled rows to measure models on, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) enum Labelled<'a> {
+    Memory(&'a Dataset),
+    Shards(&'a Arc<ShardedData>),
+}
+
+impl Labelled<'_> {
+    /// How well a model does on them.
+    pub fn measure(self, model: &Model) -> Result<Metrics> {
+        match self {
+            Self::Memory(data) => model.evaluate(data),
+            Self::Shards(data) => model.evaluate_shards(data),
+        }
     }
 }
 

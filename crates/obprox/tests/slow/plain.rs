@@ -46,7 +46,7 @@ impl Plain {
         }
     }
 
-    fn groups(of: &[u32]) -> Vec<Vec<usize>> {
+    pub fn groups(of: &[u32]) -> Vec<Vec<usize>> {
         let mut groups = vec![Vec::new(); *of.iter().max().unwrap() as usize + 1];
         of.iter().enumerate().for_each(|(feature, &group)| groups[group as usize].push(feature));
         groups
