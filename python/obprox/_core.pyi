@@ -30,24 +30,6 @@ class Matrix:
     def storage(self) -> str: ...
 
 @final
-class Shards:
-    def __new__(
-        cls,
-        sources: Sequence[_Path],
-        cache: _Path,
-        memory: int,
-        *,
-        n_cols: Optional[int] = None,
-        label: Optional[str] = None,
-        threads: int = 0,
-    ) -> Shards: ...
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    def targets(self, threads: int) -> _Floats: ...
-    @property
-    def names(self) -> Optional[list[str]]: ...
-
-@final
 class Cluster:
     def __new__(cls, map: Callable[[bytes], Iterable[bytes]], *, n_cols: int = 0, room: int = 1073741824) -> Cluster: ...
     @property
@@ -79,6 +61,24 @@ def work_file(
     number: int, request: bytes, path: _Path, *, label: Optional[str] = None, threads: int = 1
 ) -> bytes: ...
 def is_kept(number: int, request: bytes) -> bool: ...
+@final
+class Shards:
+    def __new__(
+        cls,
+        sources: Sequence[_Path],
+        cache: _Path,
+        memory: int,
+        *,
+        n_cols: Optional[int] = None,
+        label: Optional[str] = None,
+        threads: int = 0,
+    ) -> Shards: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def targets(self, threads: int) -> _Floats: ...
+    @property
+    def names(self) -> Optional[list[str]]: ...
+
 @final
 class Problem:
     def __new__(

@@ -180,6 +180,8 @@ class Linear(BaseEstimator):
         self : object
             The fitted estimator. An interrupt (Ctrl-C) leaves it unfitted.
         """
+        if self._not_on_files is not None:
+            raise TypeError(f"{type(self).__name__} {self._not_on_files}")
         crew = threads(self.n_jobs)
         found = shards(paths, memory, cache, n_cols=n_features, label=label, threads=crew)
         self.n_features_in_ = found.shape[1]
@@ -190,9 +192,8 @@ class Linear(BaseEstimator):
             self._keep(*self._run(self._stated(found, found.targets(crew), sample_weight)))
         return self
 
-    def _stated(self, matrix, y, sample_weight):
-        """The problems of rows that were checked, in memory or in files."""
-        raise TypeError(f"{type(self).__name__} is not fitted on files")
+    #: Why an estimator is not fitted on files, where it is not.
+    _not_on_files: str | None = None
 
     #: The directory of the fit within that of the checkpoint.
     _fit_part: tuple[str, ...] = ()
@@ -483,6 +484,7 @@ class MultiTask(Regressor):
     """Several targets whose weights of a feature are zero together."""
 
     _loss = "squared"
+    _not_on_files = "learns several targets together, and files have one: fit Lasso on them"
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y, multi_output=True, y_numeric=True)
@@ -494,9 +496,6 @@ class MultiTask(Regressor):
         groups = {"groups": np.arange(n_features, dtype=np.uint32), "group_weights": np.ones(n_features)}
         many = np.ascontiguousarray(y, dtype=np.float64)
         return [self._state(matrix, np.zeros(len(y)), "squared", sample_weight, many=many, **groups)]
-
-    def _stated(self, matrix, y, sample_weight):
-        raise TypeError(f"{type(self).__name__} learns several targets together, and files have one: fit Lasso on them")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

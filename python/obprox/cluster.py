@@ -12,14 +12,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Optional, Protocol
+from dataclasses import dataclass
+from typing import Any, Optional, Protocol
 
 import numpy as np
 
 from . import _core
 from ._inputs import rows, vector
-from ._parameters import number, penalty, threads, weights_of_classes
-from .exceptions import DataError, ParameterError
+from ._parameters import penalty, threads, weights_of_classes
+from .exceptions import ClusterError, DataError, ParameterError
 
 __all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "answer"]
 
@@ -27,7 +28,8 @@ __all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "answ
 MEMORY = 1 << 30
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """A shard in memory: rows of numpy or of scipy, targets as numbers, weights or None."""
 
     X: Any
@@ -37,7 +39,8 @@ class Rows(NamedTuple):
     columns: Optional[list[str]] = None
 
 
-class File(NamedTuple):
+@dataclass(frozen=True)
+class File:
     """A shard that is a file, opened where it is worked on."""
 
     path: str
@@ -79,7 +82,8 @@ def answer(number: int, request: bytes, shard: Any) -> bytes:
         X.sum_duplicates()
     if X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
-    floats = lambda values: None if values is None else np.ascontiguousarray(values, dtype=np.float64)
+    # What came over a network may lie anywhere in its message.
+    floats = lambda values: None if values is None else np.require(values, dtype=np.float64, requirements="CA")
     weights = floats(shard.weights)
     y = floats(shard.y)
     return _core.work_rows(number, request, rows(X, 1), y, weights, name=shard.name, names=shard.columns)
@@ -133,10 +137,13 @@ class Driver:
     def _map(self, request):
         try:
             yield from self._shards.map(request)
-        except BaseException as error:
-            # The core knows its own errors; what an engine raises is raised again as it is.
-            self._error = error
+        except GeneratorExit:
             raise
+        except BaseException as error:
+            # The core knows its own errors; what an engine raises is raised again as it is, once the core has ended.
+            is_known = isinstance(error, (Exception, KeyboardInterrupt))
+            self._error = error if is_known else ClusterError(f"a worker broke off: {error}")
+            raise RuntimeError("the engine failed") from None
 
     def call(self, function: Any, *args: Any, **keywords: Any) -> Any:
         """Calls something that asks the shards; what the engine raises meanwhile is raised."""

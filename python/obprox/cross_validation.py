@@ -71,9 +71,7 @@ class CrossValidated(Linear):
 
     # ---- how it is done ------------------------------------------------------------------------------------------
 
-    def fit_files(self, paths: Any, **_: Any) -> Self:
-        """Refused: folds need the rows in memory."""
-        raise TypeError(f"{type(self).__name__} holds rows out, which takes them in memory: choose alpha there, or fit a path")
+    _not_on_files = "holds rows out, which takes them in memory: choose alpha there, or go by max_features"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Choose the penalty by cross-validation and fit all rows with it.

@@ -9,7 +9,7 @@ ALL = [
     obprox.LogisticRegression(C=0.5, tol=1e-9),
     obprox.Lasso(alpha=0.05, tol=1e-9),
     obprox.ElasticNet(alpha=0.05, tol=1e-9),
-    obprox.SparseClassifier(alpha=0.02, loss="squared_hinge", tol=1e-9),
+    obprox.SparseClassifier(alpha=0.02, loss="squared-hinge", tol=1e-9),
     obprox.SparseRegressor(alpha=0.02, loss="huber", tol=1e-9),
 ]
 
@@ -43,12 +43,13 @@ def test_files_are_their_rows_in_memory(problems, tmp_path, model):
     np.testing.assert_allclose(prediction, model.predict(problems.X), atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*ended with status")
 @pytest.mark.parametrize("solver", ["prox-sg", "rda", "prox-svrg", "obproxsg", "obproxsg-plus"])
 def test_methods_do_not_depend_on_the_memory(problems, tmp_path, solver):
     pattern = parts(tmp_path, problems.X, np.asarray(problems.real, dtype=float))
     fits = []
     for memory in ("40M", "2G"):
-        model = obprox.Lasso(alpha=0.05, solver=solver, max_iter=3, step_size=0.01, tol=1.0)
+        model = obprox.Lasso(alpha=0.05, solver=solver, max_iter=3, step_size=0.01, tol=1e-12)
         fits.append(model.fit_files(pattern, memory=memory).coef_)
     np.testing.assert_array_equal(*fits)
 

@@ -63,11 +63,11 @@ impl Predict {
         // What is wrong with the data, where that is what ends the writing.
         let mut failure = None;
         let mut write = |out: &mut dyn Write| {
-            self.predict(&model, out).or_else(|stop| match stop {
-                Stop::Output(error) => Err(error),
+            self.predict(&model, out).map_err(|stop| match stop {
+                Stop::Output(error) => error,
                 Stop::Data(wrong) => {
                     failure = Some(wrong);
-                    Err(io::ErrorKind::InvalidData.into())
+                    io::ErrorKind::InvalidData.into()
                 }
             })
         };

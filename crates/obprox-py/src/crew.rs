@@ -30,14 +30,10 @@ static IDLE: Mutex<Option<(u32, usize, ThreadPool)>> = Mutex::new(None);
 fn pool(threads: usize) -> PyResult<ThreadPool> {
     // A lock that is held was perhaps so when the process was forked, and will be for ever.
     match IDLE.try_lock().ok().and_then(|mut idle| idle.take()) {
-        Some((process, count, pool)) if process == std::process::id() => {
-            if count == threads {
-                return Ok(pool);
-            }
-        }
         // Nothing of it may be touched, not even to end it.
-        Some((_, _, of_the_parent)) => std::mem::forget(of_the_parent),
-        None => {}
+        Some((process, _, of_the_parent)) if process != std::process::id() => std::mem::forget(of_the_parent),
+        Some((_, count, pool)) if count == threads => return Ok(pool),
+        _ => {}
     }
     let built = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("obprox-{at}")).build();
     let count = if threads == 0 { "a thread for each core".to_owned() } else { format!("{threads} threads") };

@@ -338,6 +338,10 @@ impl<'a> Run<'a> {
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,
+            (own, method) if self.problem.remote().is_some() && (own.is_some() || *method != Method::Auto) => {
+                let message = format!("{} needs the rows in memory, and these are on other machines", method.name());
+                return Err(Error::parameter("method", message));
+            }
             (Some(Own::Rule(_)), method) if self.problem.regularization().blocks.is_some() => {
                 let penalty = self.problem.regularization().name().unwrap_or_default();
                 let message =

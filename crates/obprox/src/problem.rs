@@ -285,7 +285,7 @@ impl Problem {
     /// Asks for rows in memory, for `what`.
     pub(crate) fn check_in_memory(&self, what: &str) -> Result<()> {
         match self.in_shards() {
-            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are read from shards"))),
+            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are in shards"))),
             false => Ok(()),
         }
     }
@@ -310,16 +310,6 @@ impl Problem {
         })
     }
 
-    /// Reads some shards in the order given and one ahead: the rows with some of the columns.
-    pub(crate) fn read_rows(
-        &self,
-        columns: Option<Arc<[u32]>>,
-        wanted: Vec<usize>,
-    ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
-        let read = |shards: &Arc<ShardedData>| shards.read(columns, wanted);
-        self.shards.as_ref().map(read).into_iter().flatten()
-    }
-
     /// The targets and weights of each shard on a disk, as problems without columns.
     pub(crate) fn targets_of_shards(&self) -> impl Iterator<Item = Self> + '_ {
         let ranges = self.shards.iter().flat_map(|shards| shards.ranges());
@@ -335,6 +325,16 @@ impl Problem {
             Some(_) => Remote::at_zero(self, task),
             None => Disk::at_zero(self, task),
         }
+    }
+
+    /// Reads some shards in the order given and one ahead: the rows with some of the columns.
+    pub(crate) fn read_rows(
+        &self,
+        columns: Option<Arc<[u32]>>,
+        wanted: Vec<usize>,
+    ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
+        let read = |shards: &Arc<ShardedData>| shards.read(columns, wanted);
+        self.shards.as_ref().map(read).into_iter().flatten()
     }
 
     /// The same rows of a shard with these columns alone; for the rows' own work, which does not ask for the penalty.

@@ -13,7 +13,7 @@ use obprox::data::{Buffer, ReadOptions, ShardedData, Sharding, read};
 use obprox::loss::LossKind;
 use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::remote::{Engine, RemoteData, Shard, is_kept, work};
-use obprox::{ClassWeights, Fit, Lambda, Problem, Result, Run, Settings, Terms};
+use obprox::{ClassWeights, Fit, Lambda, MethodKind, Problem, Result, Run, Settings, Terms};
 
 /// Shards that are files, each asked by a thread of its own in no order that anyone knows.
 struct Threads {
@@ -116,7 +116,7 @@ fn every_penalty_has_the_bits_of_the_shards_on_a_disk() {
         let free = (0..n_cols).map(|feature| if feature % 40 == 3 { 0.0 } else { 1.0 }).collect();
         let groups: Vec<u32> = (0..n_cols as u32).map(|feature| feature / 3).collect();
         let bounds = Bounds::new(vec![0.0; n_cols], vec![0.4; n_cols]).unwrap();
-        let penalties: [(Option<Vec<f64>>, Option<Arc<dyn Penalty>>); 3] = [
+        let penalties: [(_, Option<Arc<dyn Penalty>>); 3] = [
             (Some(free), None),
             (None, Some(Arc::new(Groups::new(groups).unwrap().with_l1_share(0.3).unwrap()))),
             (None, Some(Arc::new(bounds))),
@@ -221,6 +221,9 @@ fn tables_of_other_columns_and_targets_of_other_kinds_are_refused() {
     let state = |loss: LossKind| {
         Problem::of_remote(Arc::clone(&remote), loss.build(2), &Terms::default()).unwrap_err().to_string()
     };
+    let regression = Problem::of_remote(Arc::clone(&remote), LossKind::Squared.build(1), &Terms::default()).unwrap();
+    let said = Run::new(&regression, Settings::with_method(MethodKind::ProxSg)).fit().unwrap_err().to_string();
+    assert!(said.contains("needs the rows in memory"), "{said}");
     assert!(state(LossKind::Logistic).contains("3 distinct labels"), "{}", state(LossKind::Logistic));
     assert!(state(LossKind::Poisson).contains("row 1 of"), "{}", state(LossKind::Poisson));
 }

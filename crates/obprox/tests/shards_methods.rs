@@ -5,9 +5,9 @@ mod common;
 use std::sync::Arc;
 
 use common::random::LOSSES;
-use common::shards::{both, dataset, write_text};
+use common::shards::{dataset, sharding, write_text};
 use common::{StopAt, bits};
-use obprox::data::ShardedData;
+use obprox::data::{ReadOptions, ShardedData};
 use obprox::loss::LossKind;
 use obprox::penalty::{Bounds, Groups};
 use obprox::sampler::Batch;
@@ -20,15 +20,39 @@ const ROWS: usize = 230;
 /// A batch that divides neither a shard nor all rows.
 const BATCH: usize = 24;
 
-/// Rows in shards, with memory for all of them and for no more than must be, and in one shard.
-fn sharded(loss: LossKind, n_cols: usize) -> (TempDir, [Arc<ShardedData>; 2], Arc<ShardedData>) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("rows.svm");
-    write_text(&dataset(loss, ROWS, n_cols), &path);
-    let some = both(std::slice::from_ref(&path), directory.path(), 64, n_cols);
-    let [one, _] = both(&[path], directory.path(), 1000, n_cols);
-    assert_eq!((some[0].n_shards(), one.n_shards()), (4, 1));
-    (directory, some, one)
+/// Rows in shards.
+struct Sharded {
+    directory: TempDir,
+    loss: LossKind,
+    n_cols: usize,
+}
+
+impl Sharded {
+    fn new(loss: LossKind, n_cols: usize) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        write_text(&dataset(loss, ROWS, n_cols), &directory.path().join("rows.svm"));
+        Self { directory, loss, n_cols }
+    }
+
+    fn open(&self, memory: u64, rows: usize) -> Arc<ShardedData> {
+        let options = ReadOptions { n_cols: Some(self.n_cols), ..ReadOptions::default() };
+        let (sources, sharding) =
+            (self.directory.path().join("rows.svm"), sharding(self.directory.path(), memory, rows));
+        Arc::new(ShardedData::open(&[sources], &options, &sharding, &mut |_, _| {}).unwrap())
+    }
+
+    fn stated(&self, shards: Arc<ShardedData>, terms: &Terms) -> Problem {
+        Problem::of_shards(shards, self.loss.build(4), terms).unwrap()
+    }
+
+    /// The problem with memory for all rows, and for no more than must be.
+    fn both(&self, terms: &Terms) -> [Problem; 2] {
+        let ample = self.open(1 << 32, 64);
+        assert_eq!(ample.n_shards(), 4);
+        // Columns that are scaled take three times as much.
+        let least = ample.least_memory() * if terms.standardize { 3 } else { 1 };
+        [ample, self.open(least, 64)].map(|shards| self.stated(shards, terms))
+    }
 }
 
 fn settings(method: MethodKind, epochs: u64) -> Settings {
@@ -70,23 +94,21 @@ fn outcome(fit: &Fit) -> (Status, Vec<u64>, u64) {
 #[test]
 fn no_method_depends_on_the_memory_or_on_threads() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    for n_cols in [18, 600] {
-        for loss in LOSSES {
-            let (_directory, shards, _) = sharded(loss, n_cols);
-            for (name, terms) in all_terms(n_cols) {
-                let problems = shards
-                    .each_ref()
-                    .map(|shards| Problem::of_shards(Arc::clone(shards), loss.build(4), &terms).unwrap());
-                for method in MethodKind::ALL {
-                    let what = format!("{loss:?}, {n_cols} columns, {name}, {method:?}");
-                    let [ample, tight] = problems.each_ref().map(|problem| {
-                        Run::new(problem, settings(method, 3)).fit().unwrap_or_else(|error| panic!("{what}: {error}"))
-                    });
-                    assert_ne!(ample.status, Status::Diverged, "{what}");
-                    assert_eq!(outcome(&ample), outcome(&tight), "{what}");
-                    let threaded = pool.install(|| Run::new(&problems[1], settings(method, 3)).fit().unwrap());
-                    assert_eq!(outcome(&tight), outcome(&threaded), "{what}");
-                }
+    for (loss, n_cols) in LOSSES.into_iter().flat_map(|loss| [(loss, 18), (loss, 600)]) {
+        let sharded = Sharded::new(loss, n_cols);
+        for (name, terms) in all_terms(n_cols) {
+            let problems = sharded.both(&terms);
+            for method in MethodKind::ALL {
+                let what = format!("{loss:?}, {n_cols} columns, {name}, {method:?}");
+                let fit = |problem: &Problem| {
+                    let fit = Run::new(problem, settings(method, 2)).fit();
+                    fit.unwrap_or_else(|error| panic!("{what}: {error}"))
+                };
+                let ample = fit(&problems[0]);
+                assert_ne!(ample.status, Status::Diverged, "{what}");
+                // Another memory and other threads at once: neither may show.
+                let tight = pool.install(|| fit(&problems[1]));
+                assert_eq!(outcome(&ample), outcome(&tight), "{what}");
             }
         }
     }
@@ -96,10 +118,12 @@ fn no_method_depends_on_the_memory_or_on_threads() {
 fn one_shard_is_the_fit_in_memory() {
     for loss in LOSSES {
         let n_cols = 600;
-        let (_directory, _, one) = sharded(loss, n_cols);
+        let sharded = Sharded::new(loss, n_cols);
+        let one = sharded.open(1 << 32, 1000);
+        assert_eq!(one.n_shards(), 1);
         let data = dataset(loss, ROWS, n_cols);
         for (name, terms) in all_terms(n_cols) {
-            let on_disk = Problem::of_shards(Arc::clone(&one), loss.build(4), &terms).unwrap();
+            let on_disk = sharded.stated(Arc::clone(&one), &terms);
             let in_memory = Problem::new(data.clone(), loss.build(4), &terms).unwrap();
             assert_eq!(on_disk.scaling(), in_memory.scaling());
             // λ of their own may differ in its last bit.
@@ -116,14 +140,14 @@ fn one_shard_is_the_fit_in_memory() {
 #[test]
 fn a_run_that_is_broken_off_in_a_shard_resumes_to_the_same_bits() {
     for (loss, penalty) in [(LossKind::Logistic, "l1"), (LossKind::Softmax, "groups"), (LossKind::Squared, "bounds")] {
-        let (directory, [ample, tight], _) = sharded(loss, 60);
+        let sharded = Sharded::new(loss, 60);
         let terms = all_terms(60).into_iter().find(|(name, _)| *name == penalty).unwrap().1;
-        let [ample, tight] = [ample, tight].map(|shards| Problem::of_shards(shards, loss.build(4), &terms).unwrap());
+        let [ample, tight] = sharded.both(&terms);
         for method in MethodKind::PAPER {
             let whole = Run::new(&ample, settings(method, 6)).fit().unwrap();
             // Within the first shard, where one gives way to the next, in the last batch but one, after zeros were dropped.
             for (epoch, step) in [(1, 1), (2, 2), (2, 9), (5, 4)] {
-                let kept = directory.path().join(format!("{method:?}-{epoch}-{step}"));
+                let kept = sharded.directory.path().join(format!("{method:?}-{epoch}-{step}"));
                 let mut stop = StopAt { epoch, step };
                 let run = Run::new(&tight, settings(method, 6)).checkpoint(&kept, false).observe(&mut stop);
                 assert_eq!(run.fit().unwrap().status, Status::Stopped);
@@ -138,10 +162,9 @@ fn a_run_that_is_broken_off_in_a_shard_resumes_to_the_same_bits() {
 #[test]
 fn steps_are_sized_and_batches_refused_as_the_rows_have_it() {
     let loss = LossKind::Logistic;
-    let (_directory, shards, _) = sharded(loss, 40);
-    let terms = Terms::default();
+    let (sharded, terms) = (Sharded::new(loss, 40), Terms::default());
     let in_memory = Problem::new(dataset(loss, ROWS, 40), loss.build(2), &terms).unwrap();
-    let [ample, tight] = shards.map(|shards| Problem::of_shards(shards, loss.build(2), &terms).unwrap());
+    let [ample, tight] = sharded.both(&terms);
     let steps = [&ample, &tight, &in_memory].map(|problem| obprox::schedule::auto(problem, BATCH).unwrap());
     assert_eq!(steps[0], steps[1]);
     assert!((steps[0] / steps[2] - 1.0).abs() < 1e-9, "{steps:?}");
@@ -157,27 +180,30 @@ fn steps_are_sized_and_batches_refused_as_the_rows_have_it() {
 #[test]
 fn standardised_columns_are_those_in_memory() {
     for (loss, n_cols) in [(LossKind::Logistic, 700), (LossKind::Squared, 15)] {
-        let (_directory, shards, _) = sharded(loss, n_cols);
+        let sharded = Sharded::new(loss, n_cols);
         let terms = Terms { standardize: true, lambda: Lambda::OfMax(0.05), ..Terms::default() };
         let whole = Problem::new(dataset(loss, ROWS, n_cols), loss.build(2), &terms).unwrap();
         let settings = Settings { tolerance: 1e-9, ..Settings::default() };
-        let fits = shards.map(|shards| {
-            let problem = Problem::of_shards(shards, loss.build(2), &terms).unwrap();
+        let fits = sharded.both(&terms).map(|problem| {
             assert_eq!(problem.scaling().unwrap().scale, whole.scaling().unwrap().scale);
             Run::new(&problem, settings.clone()).fit().unwrap()
         });
         assert_eq!(bits(&fits[0].point), bits(&fits[1].point));
         assert!(certify(&whole, &fits[0].point).unwrap().within(3e-9));
+        // What scaled columns need is more than what their shards need.
+        let shards = sharded.open(sharded.open(1 << 32, 64).least_memory(), 64);
+        let said = Problem::of_shards(shards, loss.build(2), &terms).unwrap_err().to_string();
+        assert!(said.contains("memory") && said.contains("or more"), "{said}");
     }
 }
 
 #[test]
 fn a_path_and_a_number_of_features_are_those_in_memory() {
     for (loss, n_cols) in [(LossKind::Logistic, 700), (LossKind::Squared, 15)] {
-        let (_directory, shards, _) = sharded(loss, n_cols);
+        let sharded = Sharded::new(loss, n_cols);
         let terms = Terms { standardize: true, ..Terms::default() };
         let whole = Problem::new(dataset(loss, ROWS, n_cols), loss.build(2), &terms).unwrap();
-        let [ample, tight] = shards.map(|shards| Problem::of_shards(shards, loss.build(2), &terms).unwrap());
+        let [ample, tight] = sharded.both(&terms);
         let lambdas = Lambdas::Spaced { count: 6, ratio: Some(0.1) };
         let paths = [&ample, &tight, &whole].map(|problem| {
             let settings = Settings { tolerance: 1e-9, ..Settings::default() };

@@ -216,14 +216,6 @@ pub(crate) fn sum_rows_with(matrix: &Matrix, scales: &[f64], of: impl Fn(f64) ->
     })
 }
 
-/// Adds x·d of each row to its number.
-pub(crate) fn add_products(matrix: &Matrix, x: &[f64], to: &mut [f64]) {
-    to.par_chunks_mut(BLOCK).enumerate().for_each(|(block, to)| {
-        let first = block * BLOCK;
-        with_rows!(matrix, |rows| rows.dots(first..first + to.len(), x, to));
-    });
-}
-
 /// Σ hᵢ dᵢ(dᵢ·v) over the rows; with an intercept dᵢ has a 1 at its end.
 pub(crate) fn product(matrix: &Matrix, intercept: bool, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
     let (n_rows, n_cols) = (curvatures.len(), matrix.n_cols());
