@@ -72,7 +72,7 @@ fn what_does_not_go_with_them_is_said() {
 #[test]
 fn every_loss_of_amounts_is_certified() {
     let shop = shop();
-    shop.write("amounts.svm", &shop.read("counts.svm").lines().map(|line| format!("0.5{line}\n")).collect::<String>());
+    shop.write("amounts.svm", shop.read("counts.svm").lines().map(|line| format!("0.5{line}\n")).collect::<String>());
     for flags in
         ["--loss gamma", "--loss tweedie", "--loss tweedie --tweedie-power 1.2", "--loss negative-binomial --theta 3"]
     {
