@@ -55,7 +55,7 @@ class LassoIC(Lasso):
     --------
     >>> import numpy as np
     >>> from obprox import LassoIC
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.normal(size=(200, 30))
     >>> model = LassoIC("bic").fit(X, X[:, 0] - X[:, 4] + rng.normal(size=200))
     >>> np.flatnonzero(model.coef_)
