@@ -3,7 +3,7 @@
 //! The cost of a step follows the nonzeros of its batch, never n: a coordinate that the batch does not mention is not
 //! looked at, and [`Rule::value`] tells later what it has become meanwhile. A step
 //!
-//! 1. copies the rows of the batch one after the other and numbers their features 0, 1, … as they are met (`mark`
+//! 1. is given the rows of the batch one after the other, their features numbered 0, 1, … as they were met (`reader`
 //!    remembers the number, 4 bytes a feature);
 //! 2. fetches each feature's weight once, into an array so small that it stays in the cache;
 //! 3. runs margins, losses and gradient on that array;
@@ -14,12 +14,14 @@
 //! coordinate then takes part in every step, those without gradient with gradient zero, which is the same step.
 
 pub(crate) mod blocks;
+pub(crate) mod reader;
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
 use bytemuck::Zeroable;
 
+use self::reader::{Batch, Reader};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::{Gathered, Matrix};
 use crate::huge::Huge;
@@ -40,8 +42,15 @@ pub(crate) trait Stepper {
     fn enter(&mut self, phase: Phase);
     /// Prepares an epoch: the anchor's full gradient, where the rule has one.
     fn begin_epoch(&mut self, now: &Clock);
-    /// Takes one step on a batch; false where a gradient was not finite.
-    fn step(&mut self, batch: &[u32], now: &Clock) -> bool;
+    /// Lends what reads the batches of an epoch; nothing where steps read them by themselves.
+    fn lend_reader(&mut self) -> Option<Reader> {
+        None
+    }
+    /// Takes it back.
+    fn return_reader(&mut self, _reader: Reader) {}
+    /// Takes one step on these rows, which are the batch where there is one who reads them; false where a gradient was not
+    /// finite.
+    fn step(&mut self, rows: &[u32], batch: Option<&Batch>, now: &Clock) -> bool;
     /// Ends an epoch; `now` is the moment after its last step.
     fn end_epoch(&mut self, now: &Clock);
     /// From here on zeros stay zeros: drops their columns where that saves enough work.
@@ -86,20 +95,14 @@ struct Engine<'a, R: Rule, P: Separable> {
     /// Entries walked in this epoch, and those of them with a weight that was not zero.
     walked: u64,
     live: u64,
-    /// The number of a feature in the last batch that mentioned it, counted on from batch to batch.
-    mark: Huge<u32>,
-    /// The first number of the next batch.
-    next_mark: u32,
+    /// Reads the batches; none while it is lent, or as long as no one asked.
+    reader: Option<Reader>,
     work: Work,
 }
 
 /// The work space of a step.
 #[derive(Default)]
 struct Work {
-    /// The rows of the batch; columns are numbers once they are numbered.
-    rows: Gathered,
-    /// The features of the batch by number.
-    features: Vec<u32>,
     /// Weights and gradient by number, K each.
     weights: Vec<f64>,
     gradient: Vec<f64>,
@@ -111,8 +114,8 @@ struct Work {
 
 impl Work {
     /// Adds each row's Σ value·weight to its margins; returns how many entries met a weight that was not zero.
-    fn add_margins(&mut self, width: usize) -> u64 {
-        let Self { rows: Gathered { ends, columns, values }, weights, margins, .. } = self;
+    fn add_margins(&mut self, rows: &Gathered, width: usize) -> u64 {
+        let (Self { weights, margins, .. }, Gathered { ends, columns, values }) = (self, rows);
         let (mut start, mut live) = (0, 0);
         for (&end, margins) in ends.iter().zip(margins.chunks_exact_mut(width)) {
             let columns = &columns[start..end];
@@ -146,8 +149,8 @@ impl Work {
     }
 
     /// Adds each row's value·pull to the gradient of its features.
-    fn add_gradient(&mut self, width: usize) {
-        let Self { rows: Gathered { ends, columns, values }, gradient, pulls, .. } = self;
+    fn add_gradient(&mut self, rows: &Gathered, width: usize) {
+        let (Self { gradient, pulls, .. }, Gathered { ends, columns, values }) = (self, rows);
         let mut start = 0;
         for (&end, pulls) in ends.iter().zip(pulls.chunks_exact(width)) {
             let columns = &columns[start..end];
@@ -199,52 +202,17 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
             anchor: Vec::new(),
             walked: 0,
             live: 0,
-            mark: Huge::zeros(0),
-            next_mark: 0,
+            reader: None,
             work: Work::default(),
         }
     }
 
-    /// Numbers the features of the batch.
-    #[inline(never)]
-    fn number(&mut self) {
-        let Work { rows, features, .. } = &mut self.work;
-        let (n_cols, entries) = (self.matrix.n_cols(), rows.columns.len());
-        features.clear();
-        if n_cols <= entries {
-            features.extend(0..n_cols as u32);
-            return;
-        }
-        if self.mark.is_empty() || self.next_mark.checked_add(entries as u32).is_none() {
-            self.mark = Huge::zeros(n_cols);
-            self.next_mark = 1;
-        }
-        features.resize(entries, 0);
-        let (mark, first) = (&mut self.mark[..], self.next_mark);
-        let mut met = 0;
-        for at in 0..entries {
-            if let Some(&ahead) = rows.columns.get(at + AHEAD) {
-                prefetch(mark, ahead as usize);
-            }
-            let column = &mut rows.columns[at];
-            // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
-            let mark = &mut mark[*column as usize];
-            let new = *mark < first;
-            *mark = if new { first + met } else { *mark };
-            features[met as usize] = *column;
-            met += u32::from(new);
-            *column = *mark - first;
-        }
-        features.truncate(met as usize);
-        self.next_mark += met;
-    }
-
     /// Fetches the weights of the batch's features, and sets each margin to the intercept.
     #[inline(never)]
-    fn fetch(&mut self, rows: usize, now: &Clock) {
+    fn fetch(&mut self, features: &[u32], rows: usize, now: &Clock) {
         let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
         let (width, coords) = (problem.outputs(), &coords[..]);
-        let Work { features, weights, margins, .. } = work;
+        let Work { weights, margins, .. } = work;
         weights.resize(features.len() * width, 0.0);
         for_each_coord(features, width, |at, coord, feature| {
             if let Some(&ahead) = features.get(at + AHEAD) {
@@ -262,10 +230,10 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
 
     /// The pull of each row on its margins: ∇ℓ less the anchor's, weighted, over the size of the batch. False where one
     /// is not finite.
-    fn pull(&mut self, batch: &[u32]) -> bool {
+    fn pull(&mut self, batch: &[u32], features: usize) -> bool {
         let Self { problem, anchor, work, .. } = self;
         let width = problem.outputs();
-        let Work { features, gradient, margins, pulls, targets, .. } = work;
+        let Work { gradient, margins, pulls, targets, .. } = work;
         targets.clear();
         targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
         pulls.resize(margins.len(), 0.0);
@@ -284,15 +252,15 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
             }
         }
         gradient.clear();
-        gradient.resize(features.len() * width, 0.0);
+        gradient.resize(features * width, 0.0);
         check.is_finite()
     }
 
     /// Gives each coordinate of the batch its gradient.
-    fn touch(&mut self, now: &Clock) {
+    fn touch(&mut self, features: &[u32], now: &Clock) {
         let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
         let width = problem.outputs();
-        rule.touch_all(Batch { penalty: &*penalty, coords: &mut coords[..], work: &*work, width, now });
+        rule.touch_all(Touched { penalty: &*penalty, coords: &mut coords[..], features, work: &*work, width, now });
         for (output, coord) in intercept.iter_mut().enumerate() {
             let gradient = work.pulls.iter().skip(output).step_by(width).sum();
             rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
@@ -301,18 +269,19 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
 }
 
 /// The coordinates of a batch, about to be given their gradients.
-struct Batch<'a, C, P> {
+struct Touched<'a, C, P> {
     penalty: &'a P,
     coords: &'a mut [C],
+    features: &'a [u32],
     work: &'a Work,
     width: usize,
     now: &'a Clock,
 }
 
-impl<C, P: Separable> Touches<C> for Batch<'_, C, P> {
+impl<C, P: Separable> Touches<C> for Touched<'_, C, P> {
     #[inline(never)]
     fn run<R: Rule<Coord = C>>(self, rule: R) {
-        let Self { penalty, coords, work: Work { features, weights, gradient, .. }, width, now } = self;
+        let Self { penalty, coords, features, work: Work { weights, gradient, .. }, width, now } = self;
         for_each_coord(features, width, |at, coord, feature| {
             if let Some(&ahead) = features.get(at + AHEAD) {
                 prefetch(coords, ahead as usize * width);
@@ -352,16 +321,23 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         }
     }
 
-    fn step(&mut self, batch: &[u32], now: &Clock) -> bool {
+    fn lend_reader(&mut self) -> Option<Reader> {
+        Some(self.reader.take().unwrap_or_else(|| Reader::new(&self.matrix)))
+    }
+
+    fn return_reader(&mut self, reader: Reader) {
+        self.reader = Some(reader);
+    }
+
+    fn step(&mut self, rows: &[u32], batch: Option<&Batch>, now: &Clock) -> bool {
+        let Some(batch) = batch else { return true };
         let width = self.problem.outputs();
-        self.matrix.gather(batch, &mut self.work.rows);
-        self.number();
-        self.fetch(batch.len(), now);
-        self.walked += self.work.rows.columns.len() as u64;
-        self.live += self.work.add_margins(width);
-        let finite = self.pull(batch);
-        self.work.add_gradient(width);
-        self.touch(now);
+        self.fetch(&batch.features, rows.len(), now);
+        self.walked += batch.rows.columns.len() as u64;
+        self.live += self.work.add_margins(&batch.rows, width);
+        let finite = self.pull(rows, batch.features.len());
+        self.work.add_gradient(&batch.rows, width);
+        self.touch(&batch.features, now);
         finite
     }
 
@@ -399,7 +375,7 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         self.matrix = Cow::Owned(self.matrix.keep_columns(&features));
         self.penalty = self.penalty.keep(&features);
         self.coords = coords;
-        self.mark = Huge::zeros(0);
+        self.reader = None;
         self.kept = Some(match self.kept.take() {
             Some(before) => features.iter().map(|&feature| before[feature as usize]).collect(),
             None => features,
@@ -463,6 +439,7 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
             self.matrix = Cow::Owned(self.matrix.keep_columns(&kept));
             self.penalty = self.penalty.keep(&kept);
             self.coords = Huge::zeros(kept.len() * self.problem.outputs());
+            self.reader = None;
             self.kept = Some(kept);
         }
         (self.walked, self.live) = (walked, live);

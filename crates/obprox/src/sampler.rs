@@ -21,7 +21,7 @@ pub enum Batch {
 }
 
 /// Cuts each epoch into a fresh uniform partition of the rows; the last batch may be short.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sampler {
     seed: u64,
     batch: usize,

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 
 use crate::certificate::Certificate;
 use crate::engine::blocks::{BlockEngine, BlockRule};
+use crate::engine::reader::{Batches, with_batches};
 use crate::engine::{Stepper, engine};
 use crate::method::{AveragedSvrg, Clock, ObproxSg, ProxSg, ProxSvrg, Rda};
 use crate::observe::{Control, Progress};
@@ -81,6 +82,35 @@ impl<'a> Stochastic<'a> {
         self.clock.tick = self.engine.tick(self.clock.step_size);
     }
 
+    /// Takes the steps that are left of the epoch.
+    fn steps(
+        &mut self,
+        sampler: &Sampler,
+        mut batches: Option<&mut Batches>,
+        tell: &mut dyn FnMut(Progress) -> Control,
+    ) -> Ended {
+        let steps = sampler.batches() as u64;
+        while self.clock.steps_in_epoch < steps {
+            if !self.hold_step_size {
+                self.set_step_size();
+            }
+            self.enter_phase();
+            let rows = sampler.batch(self.clock.steps_in_epoch as usize);
+            let batch = batches.as_mut().map(|batches| batches.next(rows));
+            let finite = self.engine.step(rows, batch, &self.clock);
+            self.clock.advance();
+            if !finite {
+                return Ended::NotFinite;
+            }
+            let step = self.clock.steps_in_epoch;
+            let progress = Progress { epoch: self.epoch + 1, step, steps, phase: self.phase, stage: None };
+            if tell(progress) == Control::Stop && step < steps {
+                return Ended::Stopped;
+            }
+        }
+        Ended::Epoch
+    }
+
     fn enter_phase(&mut self) {
         if let Some(switch) = self.switch {
             self.phase = switch.phase(self.epoch, self.clock.steps, self.phase);
@@ -92,7 +122,6 @@ impl<'a> Stochastic<'a> {
 impl Solver for Stochastic<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended> {
         self.sampler.begin_epoch(self.epoch);
-        let batches = self.sampler.batches() as u64;
         if self.clock.steps_in_epoch == 0 {
             self.set_step_size();
             self.enter_phase();
@@ -101,26 +130,21 @@ impl Solver for Stochastic<'_> {
             }
             self.engine.begin_epoch(&self.clock);
         }
-        while self.clock.steps_in_epoch < batches {
-            if !self.hold_step_size {
-                self.set_step_size();
+        // The order is read while the clock goes on.
+        let sampler = std::mem::take(&mut self.sampler);
+        let from = self.clock.steps_in_epoch as usize;
+        let ended = match self.engine.lend_reader() {
+            Some(reader) => {
+                let steps = |batches: &mut Batches| self.steps(&sampler, Some(batches), tell);
+                let (ended, reader) = with_batches(reader, &sampler, from, steps);
+                self.engine.return_reader(reader);
+                ended
             }
-            self.enter_phase();
-            let finite = self.engine.step(self.sampler.batch(self.clock.steps_in_epoch as usize), &self.clock);
-            self.clock.advance();
-            if !finite {
-                return Ok(Ended::NotFinite);
-            }
-            let progress = Progress {
-                epoch: self.epoch + 1,
-                step: self.clock.steps_in_epoch,
-                steps: batches,
-                phase: self.phase,
-                stage: None,
-            };
-            if tell(progress) == Control::Stop && self.clock.steps_in_epoch < batches {
-                return Ok(Ended::Stopped);
-            }
+            None => self.steps(&sampler, None, tell),
+        };
+        self.sampler = sampler;
+        if ended != Ended::Epoch {
+            return Ok(ended);
         }
         self.engine.end_epoch(&self.clock);
         self.clock.steps_in_epoch = 0;

@@ -95,21 +95,26 @@ impl Matrix {
         batch.ends.clear();
         batch.columns.clear();
         batch.values.clear();
+        // Where a row begins has to be known before it can be asked for.
+        let soon = |at: usize| {
+            if let Some(&row) = rows.get(at + 8) {
+                with_rows!(self, |matrix| matrix.prefetch_ends(row as usize));
+            }
+            if let Some(&row) = rows.get(at + 2) {
+                with_rows!(self, |matrix| matrix.prefetch_row(row as usize));
+            }
+        };
         match self {
             Self::Ones(csr) => {
                 for (at, &row) in rows.iter().enumerate() {
-                    if let Some(&ahead) = rows.get(at + 2) {
-                        csr.prefetch_row(ahead as usize);
-                    }
+                    soon(at);
                     batch.columns.extend_from_slice(&csr.indices()[csr.span(row as usize)]);
                     batch.ends.push(batch.columns.len());
                 }
             }
             _ => with_rows!(self, |matrix| {
                 for (at, &row) in rows.iter().enumerate() {
-                    if let Some(&ahead) = rows.get(at + 2) {
-                        matrix.prefetch_row(ahead as usize);
-                    }
+                    soon(at);
                     matrix.copy_row(row as usize, &mut batch.columns, &mut batch.values);
                     batch.ends.push(batch.columns.len());
                 }

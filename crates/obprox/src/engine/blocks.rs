@@ -11,6 +11,7 @@
 use std::io::{self, Read, Write};
 
 use super::Stepper;
+use super::reader::Batch;
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::method::Clock;
 use crate::penalty::{OnBlocks, Smooth};
@@ -277,7 +278,7 @@ impl Stepper for BlockEngine<'_> {
         self.full.iter_mut().zip(gradient.iter().copied().chain(intercepts)).for_each(|(full, g)| *full = g);
     }
 
-    fn step(&mut self, batch: &[u32], now: &Clock) -> bool {
+    fn step(&mut self, batch: &[u32], _read: Option<&Batch>, now: &Clock) -> bool {
         match self.rule {
             BlockRule::Rda(gamma) => {
                 self.mark_batch(batch);

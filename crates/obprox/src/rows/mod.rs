@@ -16,6 +16,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 pub(crate) use self::disk::Disk;
+pub(crate) use self::memory::scatter::FAR;
 pub(crate) use self::memory::{Memory, at_zero, pass, stays_in_rows};
 use crate::Result;
 use crate::huge::Huge;
