@@ -263,4 +263,5 @@ class Bench:
         return None
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import obprox
+from obprox.solvers import OBProxSGPlus
 
 warnings.simplefilter("ignore", obprox.ConvergenceWarning)
 rng = np.random.default_rng(0)
@@ -20,10 +21,10 @@ for solver in ("prox-sg", "rda", "prox-svrg", "obproxsg", "obproxsg-plus", "auto
     print(f"{solver:14} {c.F:9.5f} {c.relative_gap:9.1e} {c.nnz:8d} {c.seconds:8.4f}")
 
 # %% A step size that fits the data.
-for step_size in (1.0, "auto"):
-    model = obprox.SparseClassifier(alpha=0.002, solver="obproxsg-plus", step_size=step_size).fit(X, y)
+for step in (1.0, "auto"):
+    model = obprox.SparseClassifier(alpha=0.002, solver=OBProxSGPlus(step=step)).fit(X, y)
     c = model.certificate_
-    print(f"step_size={step_size!r:7} F {c.F:.5f}, {c.nnz} nonzero")
+    print(f"step={step!r:7} F {c.F:.5f}, {c.nnz} nonzero")
 
 # %% Stop when it is sparse enough.
 runs["stopped"] = obprox.SparseClassifier(

@@ -1,6 +1,6 @@
 """The compiled part of obprox; written in Rust, in `crates/obprox-py`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, Optional, Union, final
 
@@ -30,10 +30,60 @@ class Matrix:
     def storage(self) -> str: ...
 
 @final
+class Cluster:
+    def __new__(cls, map: Callable[[bytes], Iterable[bytes]], *, n_cols: int = 0, room: int = 1073741824) -> Cluster: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def n_shards(self) -> int: ...
+    @property
+    def passes(self) -> int: ...
+    @property
+    def names(self) -> Optional[list[str]]: ...
+    @property
+    def notice(self) -> Optional[str]: ...
+    def labels(self) -> list[float]: ...
+
+def work_rows(
+    number: int,
+    request: bytes,
+    matrix: Optional[Matrix] = None,
+    targets: Optional[_Floats] = None,
+    weights: Optional[_Floats] = None,
+    *,
+    name: str = "",
+    names: Optional[Sequence[str]] = None,
+    threads: int = 1,
+) -> bytes: ...
+def work_file(
+    number: int, request: bytes, path: _Path, *, label: Optional[str] = None, threads: int = 1
+) -> bytes: ...
+def is_kept(number: int, request: bytes) -> bool: ...
+@final
+class Shards:
+    def __new__(
+        cls,
+        sources: Sequence[_Path],
+        cache: _Path,
+        memory: int,
+        *,
+        n_cols: Optional[int] = None,
+        label: Optional[str] = None,
+        threads: int = 0,
+    ) -> Shards: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def targets(self, threads: int) -> _Floats: ...
+    @property
+    def names(self) -> Optional[list[str]]: ...
+
+@final
 class Problem:
     def __new__(
         cls,
-        matrix: Matrix,
+        matrix: Union[Matrix, Shards],
         targets: _Floats,
         loss: str,
         *,
@@ -50,6 +100,25 @@ class Problem:
         fit_intercept: bool = True,
         threads: int = 0,
     ) -> Problem: ...
+    @staticmethod
+    def remote(
+        cluster: Cluster,
+        loss: str,
+        *,
+        parameter: Optional[float] = None,
+        class_weights: Optional[Sequence[tuple[float, float]]] = None,
+        balanced: bool = False,
+        feature_weights: Optional[_Floats] = None,
+        bounds: Optional[tuple[_Floats, _Floats]] = None,
+        groups: Optional[NDArray[np.uint32]] = None,
+        group_weights: Optional[_Floats] = None,
+        group_l1: float = 0.0,
+        fit_intercept: bool = True,
+        threads: int = 0,
+    ) -> Problem: ...
+    def with_lambda(self, lambda_: str, l2: float) -> Problem: ...
+    @property
+    def lambda_(self) -> float: ...
     def with_alpha(self, alpha: float, l1_ratio: float) -> Problem: ...
     def alpha_of(self, c: float) -> float: ...
     def alphas(self, l1_ratio: float, count: int, eps: Optional[float]) -> list[float]: ...
@@ -66,8 +135,8 @@ class Settings:
         *,
         max_iter: Optional[int] = None,
         tol: float = 1e-6,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str, None] = None,
+        batch: Union[int, str, None] = None,
+        step: Union[float, str, None] = None,
         schedule: str = "decay",
         decay: Optional[float] = None,
         n_p: Optional[int] = None,

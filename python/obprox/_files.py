@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from typing import Any
 
@@ -88,3 +89,44 @@ def load_svmlight_file(
     X = csr_matrix((data, indices, parts["indptr"].view(np.int64)), shape=parts["shape"], copy=False)
     X.has_sorted_indices = True
     return X, parts["targets"]
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def size(memory: Any) -> int:
+    """Bytes: a number of them, or a string such as ``"500M"`` or ``"2G"``."""
+    text = str(memory).strip().upper().removesuffix("B")
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in ("K", "M", "G", "T") else (text, "")
+    try:
+        found = float(number) * _UNITS[unit]
+    except ValueError:
+        found = float("nan")
+    if not 0 < found < float("inf"):
+        raise ValueError(f"memory={memory!r} must be a number of bytes, or a size such as '500M' or '2G'")
+    return int(found)
+
+
+def sources(paths: Any) -> list[str]:
+    """The files that are meant, those of patterns and directories in the order of their names."""
+    found: list[str] = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        path = os.fspath(path)
+        if os.path.isdir(path):
+            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+            found += [file for file in (os.path.join(path, name) for name in names) if os.path.isfile(file)]
+        elif not os.path.exists(path) and any(mark in path for mark in "*?["):
+            found += sorted(file for file in glob.glob(path) if os.path.isfile(file))
+        else:
+            found.append(path)
+    if not found:
+        raise FileNotFoundError(f"there is no such file: {paths!r}")
+    return found
+
+
+def shards(paths: Any, memory: Any, cache: Any, **options: Any) -> _core.Shards:
+    """The rows of files, parsed into shards in a cache directory where they are not there yet."""
+    files = sources(paths)
+    if cache is None:
+        cache = os.path.join(os.path.dirname(files[0]), ".obprox")
+    return _core.Shards(files, os.fspath(cache), size(memory), **options)

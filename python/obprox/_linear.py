@@ -18,11 +18,14 @@ from ._compat import (
     check_classification_targets,
     scipy_csr_matrix,
 )
+from ._files import shards
 from ._inputs import rows, vector
-from ._parameters import checkpoint, number, penalty, settings, threads, weights_of_classes
+from ._parameters import checkpoint, number, penalty, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
 from ._tables import checked
+from .solvers import name as solver_name
+from .solvers import settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,6 +113,63 @@ class Linear(BaseEstimator):
             raise
         return self
 
+    def fit_files(
+        self,
+        paths: Any,
+        *,
+        memory: int | str = "1G",
+        cache: str | os.PathLike[str] | None = None,
+        n_features: int | None = None,
+        label: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Fit the model on files that may be larger than memory.
+
+        They are parsed once into shards of as many rows each, in a cache directory, and used again from there while they
+        are unchanged; shards are then read one after the other. ``solver="auto"`` works by passes over them; with the
+        paper's methods an epoch is a random order of the shards, and a random order of the rows within each. The weights
+        do not depend on ``memory``.
+
+        Parameters
+        ----------
+        paths : str, path-like, or a sequence of these
+            LIBSVM or CSV files (numbers; the label first), plain or compressed, or caches (``.obx``); a pattern such as
+            ``"part-*.svm.zst"`` or a directory stands for its files in the order of their names.
+        memory : int or str, default="1G"
+            Memory for rows, in bytes or with a unit: ``"500M"``, ``"2G"``. The n weights, and some tens of bytes a row
+            for targets and margins, come on top.
+        cache : path-like, default=None
+            The directory of the shards; ``.obprox`` beside the first file where None.
+        n_features : int, default=None
+            At least that many columns, for data whose last columns are empty.
+        label : str, default=None
+            The label's column of CSV files: ``"first"``, ``"last"``, its number counted from 1, or its name.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. An interrupt (Ctrl-C) leaves it unfitted.
+        """
+        if self._not_on_files is not None:
+            raise TypeError(f"{type(self).__name__} {self._not_on_files}")
+        crew = threads(self.n_jobs)
+        found = shards(paths, memory, cache, n_cols=n_features, label=label, threads=crew)
+        self.n_features_in_ = found.shape[1]
+        vars(self).pop("feature_names_in_", None)
+        if found.names is not None:
+            self.feature_names_in_ = np.array(found.names, dtype=object)
+        try:
+            self._keep(*self._run(self._stated(found, found.targets(crew), sample_weight)))
+        except KeyboardInterrupt:
+            self._forget()
+            raise
+        return self
+
+    #: Why an estimator is not fitted on files, where it is not.
+    _not_on_files: str | None = None
+
     #: The directory of the fit within that of the checkpoint.
     _fit_part: tuple[str, ...] = ()
 
@@ -167,10 +227,10 @@ class Linear(BaseEstimator):
         advice = {
             "max_epochs": f"increase max_iter (now {chosen.max_iter})",
             "stalled": "rounding stands in the way: increase tol, or scale the features",
-            "diverged": "give a smaller step_size, step_size='auto', or scale the features",
+            "diverged": "give the method a smaller step, step='auto', or scale the features",
         }[status]
         warnings.warn(
-            f"{type(self).__name__}(solver={self.solver!r}) ended with status {status!r} at a {measure} of "
+            f"{type(self).__name__}(solver={solver_name(self.solver)!r}) ended with status {status!r} at a {measure} of "
             f"{reached:.3g}; tol={self.tol:g} was asked for. To get there: {advice}.",
             ConvergenceWarning,
             stacklevel=4,
@@ -271,8 +331,10 @@ class Classifier(ClassifierMixin, Linear):
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y)
+        return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
+
+    def _stated(self, matrix, y, sample_weight):
         self.classes_, numbers = classes_of(y)
-        matrix = rows(X, threads(self.n_jobs))
         pairs, balanced = weights_of_classes(self.class_weight, self.classes_)
         loss, count = self._loss_name(), len(self.classes_)
         if count == 2 or loss == "logistic":
@@ -338,8 +400,10 @@ class Regressor(RegressorMixin, Linear):
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y, multi_output=self._takes_many, y_numeric=True)
+        return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
+
+    def _stated(self, matrix, y, sample_weight):
         self._many = y.ndim == 2 and y.shape[1] > 1
-        matrix = rows(X, threads(self.n_jobs))
         return [self._state(matrix, column, self._loss_name(), sample_weight) for column in y.reshape(len(y), -1).T]
 
     def _keep_weights(self, coef, intercept):
@@ -377,6 +441,7 @@ class MultiTask(Regressor):
     """Several targets whose weights of a feature are zero together."""
 
     _loss = "squared"
+    _not_on_files = "learns several targets together, and files have one: fit Lasso on them"
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y, multi_output=True, y_numeric=True)
@@ -399,7 +464,7 @@ class Watch:
     """What looks at a run: the progress bar and the user's callback, as one function for the core."""
 
     def __init__(self, estimator, max_iter):
-        self._bar = Progress(estimator.solver, max_iter, estimator.tol) if estimator.verbose else None
+        self._bar = Progress(solver_name(estimator.solver), max_iter, estimator.tol) if estimator.verbose else None
         self._callback = estimator.callback
         watched = self._bar is not None or self._callback is not None
         self.on_epoch = self._epoch if watched else None

@@ -15,18 +15,8 @@ from .exceptions import ParameterError
 #: The keywords that say how a problem is solved, the same for every estimator, with their defaults.
 SOLVER = {
     "solver": "auto",
-    "tol": 1e-11,
+    "tol": 1e-6,
     "max_iter": None,
-    "batch_size": None,
-    "step_size": 1.0,
-    "schedule": "decay",
-    "decay": 0.995,
-    "n_p": "paper",
-    "n_o": "paper",
-    "switch": "epochs",
-    "gamma": 0.1,
-    "average": False,
-    "random_state": None,
     "warm_start": False,
     "n_jobs": None,
     "verbose": 0,
@@ -36,35 +26,16 @@ SOLVER = {
 }
 
 SOLVER_DOC = """\
-solver : {'auto', 'obproxsg-plus', 'obproxsg', 'prox-sg', 'rda', 'prox-svrg'}, default='auto'
+solver : {'auto', 'obproxsg-plus', 'obproxsg', 'prox-sg', 'rda', 'prox-svrg'} or Method, default='auto'
     'auto' finds the support, solves on it by Newton steps and proves the optimum. The others are the paper's
-    methods, exactly as the paper has them: they make sparse models quickly and seldom reach ``tol``.
-tol : float, default=1e-11
+    methods, exactly as the paper has them: they make sparse models quickly and seldom reach ``tol``. Other settings
+    of theirs are given with the method itself, ``OBProxSG(n_p=10)``: see :mod:`obprox.solvers`.
+tol : float, default=1e-6
     Stops at this relative duality gap: F is then at most ``tol * F`` above its minimum. (The KKT distance
-    where the loss has no dual.) The last rounds of 'auto' are Newton steps, which double the digits: a small
+    where the loss has no dual.) The last rounds of 'auto' are Newton steps, which double the digits: a smaller
     ``tol`` costs one more of them.
 max_iter : int, default=None
     At most this many rounds of 'auto', or epochs of the others; None stands for 200 and 30.
-batch_size : int or 'all', default=None
-    Rows in a batch; None is the paper's min(256, N/100). Not for 'auto', like the next nine.
-step_size : float or 'auto', default=1.0
-    The first step size; 'auto' takes it from the smoothness of loss and data.
-schedule : {'decay', 'constant', '1/k', '1/sqrt-k'}, default='decay'
-    How the step size moves: 'decay' by a factor after each epoch, the last two with each step.
-decay : float, default=0.995
-    The factor of 'decay'.
-n_p : int, default='paper'
-    OBProx-SG: Prox-SG epochs before Orthant steps; the paper's are 5, and 15 for 'obproxsg-plus'.
-n_o : int or None, default='paper'
-    OBProx-SG: Orthant epochs before Prox-SG again; None for ever. The paper's are 5, and None for 'obproxsg-plus'.
-switch : {'epochs', 'iterations', 'adaptive', 'objective:VALUE'}, default='epochs'
-    OBProx-SG: what ``n_p`` and ``n_o`` count, or what decides in their place.
-gamma : float, default=0.1
-    RDA: the weight of its strongly convex part.
-average : bool, default=False
-    Prox-SVRG: take the mean of an epoch's iterates instead of the last.
-random_state : int, RandomState or None, default=None
-    The seed of the batches; None is 0. The same seed gives the same bits for any number of threads.
 warm_start : bool, default=False
     Start from the solution of the previous fit.
 n_jobs : int, default=None
@@ -81,8 +52,10 @@ resume : bool, default=False
     Go on from what ``checkpoint`` holds, of the same data and settings, to the same bits as a run that was never
     broken off; where it holds nothing, start. Without it what is there is replaced."""
 
-#: scikit-learn's solvers of the same problem: whoever names one wants the optimum.
-SKLEARN_SOLVERS = {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}
+#: Keywords that are the method's own, by the names that other packages give them too.
+OF_METHODS = {
+    "average", "batch", "batch_size", "decay", "gamma", "n_o", "n_p", "random_state", "schedule", "step", "step_size", "switch"
+}
 
 
 def parameters(*positional, **keywords):
@@ -103,7 +76,9 @@ def parameters(*positional, **keywords):
             try:
                 given = signature.bind(self, *args, **kwargs)
             except TypeError as error:
-                raise TypeError(f"{cls.__name__}: {error}") from None
+                theirs = sorted(OF_METHODS.intersection(kwargs))
+                advice = f"; {theirs[0]} is for the methods of obprox.solvers, 'auto' has no use for it" if theirs else ""
+                raise TypeError(f"{cls.__name__}: {error}{advice}") from None
             given.apply_defaults()
             for name in defaults:
                 setattr(self, name, given.arguments[name])
@@ -190,30 +165,6 @@ def _groups(groups, weights, n_features):
     elif weights is not None:
         raise ParameterError(f"group_weights: {weights!r} is none of None, 'one' or a dict")
     return found
-
-
-def settings(estimator):
-    """The core's settings for the keywords of an estimator."""
-
-    def paper(name):
-        value = getattr(estimator, name)
-        return None if isinstance(value, str) and value == "paper" else whole(name, value, 0)
-
-    return _core.Settings(
-        "auto" if estimator.solver in SKLEARN_SOLVERS else estimator.solver,
-        max_iter=None if estimator.max_iter is None else whole("max_iter", estimator.max_iter, 1),
-        tol=number("tol", estimator.tol),
-        batch_size=estimator.batch_size,
-        step_size=estimator.step_size,
-        schedule=estimator.schedule,
-        decay=number("decay", estimator.decay),
-        n_p=paper("n_p"),
-        n_o=float("inf") if estimator.n_o is None else paper("n_o"),
-        switch=estimator.switch,
-        gamma=number("gamma", estimator.gamma),
-        average=estimator.average,
-        seed=seed(estimator.random_state),
-    )
 
 
 def checkpoint(estimator, *parts):

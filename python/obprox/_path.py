@@ -8,10 +8,11 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _core
-from ._parameters import PENALTY, SOLVER, checkpoint, number, settings, threads
+from ._parameters import PENALTY, SOLVER, checkpoint, number, threads
 from ._progress import Progress
 from ._results import columns, table
 from .exceptions import ParameterError
+from .solvers import settings
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from . import _core
 from ._compat import HAS_SKLEARN, ConvergenceWarning
 from ._inputs import vector
 from ._linear import Linear
-from ._parameters import PENALTY, checkpoint, parameters, seed, settings, threads
+from ._parameters import PENALTY, checkpoint, parameters, threads
 from ._progress import Progress
 from .linear_model import ElasticNet, LogisticRegression, SparseClassifier, SparseRegressor
+from .solvers import settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,6 +70,8 @@ class CrossValidated(Linear):
         return problem.with_alpha(self.alpha_, self.l1_ratio_)
 
     # ---- how it is done ------------------------------------------------------------------------------------------
+
+    _not_on_files = "holds rows out, which takes them in memory: choose alpha there, or go by max_features"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the penalty by cross-validation and fit all rows with it.
@@ -126,7 +129,6 @@ class CrossValidated(Linear):
                         score_weights=np.ones(len(y)) if weights is None else weights,
                         over_total=self._over_total,
                         keep_models=not built_in,
-                        seed=seed(self.random_state),
                         on_progress=tell,
                         checkpoint=checkpoint(self, f"folds-{at}-{number}"),
                         threads=threads(self.n_jobs),

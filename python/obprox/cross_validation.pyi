@@ -7,6 +7,7 @@ import numpy as np
 
 from ._linear import Linear
 from .linear_model import ElasticNet, LogisticRegression, SparseClassifier, SparseRegressor
+from .solvers import Method
 
 class CrossValidated(Linear): ...
 
@@ -22,16 +23,6 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -54,19 +45,9 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
         rule: str = 'best',
         class_weight: Union[dict[Any, float], str, None] = None,
         penalty: Optional[str] = 'auto',
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -86,16 +67,6 @@ class ElasticNetCV(CrossValidated, ElasticNet):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -116,19 +87,9 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         positive: bool = False,
         cv: Any = None,
         rule: str = 'best',
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -147,16 +108,6 @@ class LassoCV(ElasticNetCV):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -172,19 +123,9 @@ class LassoCV(ElasticNetCV):
         positive: bool = False,
         cv: Any = None,
         rule: str = 'best',
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -212,16 +153,6 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -250,19 +181,9 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
         groups: Any = None,
         group_weights: Union[dict[Any, float], str, None] = None,
         group_l1: float = 0.0,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -290,16 +211,6 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -328,19 +239,9 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         groups: Any = None,
         group_weights: Union[dict[Any, float], str, None] = None,
         group_l1: float = 0.0,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,

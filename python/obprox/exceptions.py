@@ -27,6 +27,10 @@ class MemoryShortError(ObproxError, MemoryError):
     """Something needs more memory than there is; the message says how much."""
 
 
+class ClusterError(ObproxError, RuntimeError):
+    """The machines that have the rows cannot be reached; a checkpoint is kept."""
+
+
 class NotFiniteError(DataError):
     """A value among the features is NaN or infinite; the message says where."""
 

@@ -6,6 +6,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._linear import Classifier, MultiTask, Regressor
+from .solvers import Method
 
 class LogisticRegression(Classifier):
     penalty: Any
@@ -16,16 +17,6 @@ class LogisticRegression(Classifier):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -40,19 +31,9 @@ class LogisticRegression(Classifier):
         l1_ratio: float = 1.0,
         fit_intercept: bool = True,
         class_weight: Union[dict[Any, float], str, None] = None,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -71,16 +52,6 @@ class ElasticNet(Regressor):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -94,19 +65,9 @@ class ElasticNet(Regressor):
         l1_ratio: float = 0.5,
         fit_intercept: bool = True,
         positive: bool = False,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -124,16 +85,6 @@ class Lasso(ElasticNet):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -146,19 +97,9 @@ class Lasso(ElasticNet):
         *,
         fit_intercept: bool = True,
         positive: bool = False,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -174,16 +115,6 @@ class MultiTaskElasticNet(MultiTask):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -196,19 +127,9 @@ class MultiTaskElasticNet(MultiTask):
         *,
         l1_ratio: float = 0.5,
         fit_intercept: bool = True,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -223,16 +144,6 @@ class MultiTaskLasso(MultiTask):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -244,19 +155,9 @@ class MultiTaskLasso(MultiTask):
         alpha: float = 1.0,
         *,
         fit_intercept: bool = True,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -281,16 +182,6 @@ class SparseClassifier(Classifier):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -312,19 +203,9 @@ class SparseClassifier(Classifier):
         group_weights: Union[dict[Any, float], str, None] = None,
         group_l1: float = 0.0,
         max_features: Optional[int] = None,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,
@@ -351,16 +232,6 @@ class SparseRegressor(Regressor):
     solver: Any
     tol: Any
     max_iter: Any
-    batch_size: Any
-    step_size: Any
-    schedule: Any
-    decay: Any
-    n_p: Any
-    n_o: Any
-    switch: Any
-    gamma: Any
-    average: Any
-    random_state: Any
     warm_start: Any
     n_jobs: Any
     verbose: Any
@@ -382,19 +253,9 @@ class SparseRegressor(Regressor):
         group_weights: Union[dict[Any, float], str, None] = None,
         group_l1: float = 0.0,
         max_features: Optional[int] = None,
-        solver: str = 'auto',
-        tol: float = 1e-11,
+        solver: Union[str, Method] = 'auto',
+        tol: float = 1e-06,
         max_iter: Optional[int] = None,
-        batch_size: Union[int, str, None] = None,
-        step_size: Union[float, str] = 1.0,
-        schedule: str = 'decay',
-        decay: float = 0.995,
-        n_p: Union[int, str] = 'paper',
-        n_o: Union[int, str, None] = 'paper',
-        switch: str = 'epochs',
-        gamma: float = 0.1,
-        average: bool = False,
-        random_state: Any = None,
         warm_start: bool = False,
         n_jobs: Optional[int] = None,
         verbose: int = 0,

@@ -5,8 +5,8 @@ Where scikit-learn has no estimator for an objective, a slow and obvious proxima
 
 import warnings
 
+import exact
 import numpy as np
-import obprox
 import pytest
 import sklearn.linear_model as sk
 from scipy.sparse import csr_matrix
@@ -43,17 +43,17 @@ def test_least_squares(problems, weighted, fit_intercept, sparse):
     X = csr_matrix(problems.X) if sparse else problems.X
     given = {"sample_weight": problems.weights if weighted else None}
     tight = {"fit_intercept": fit_intercept, "tol": 1e-14, "max_iter": 100_000}
-    ours = obprox.Lasso(alpha=0.05, fit_intercept=fit_intercept).fit(X, problems.real, **given)
+    ours = exact.Lasso(alpha=0.05, fit_intercept=fit_intercept).fit(X, problems.real, **given)
     same(ours, sk.Lasso(alpha=0.05, **tight).fit(X, problems.real, **given))
-    ours = obprox.ElasticNet(alpha=0.05, l1_ratio=0.3, fit_intercept=fit_intercept).fit(X, problems.real, **given)
+    ours = exact.ElasticNet(alpha=0.05, l1_ratio=0.3, fit_intercept=fit_intercept).fit(X, problems.real, **given)
     same(ours, sk.ElasticNet(alpha=0.05, l1_ratio=0.3, **tight).fit(X, problems.real, **given))
 
 
 def test_several_targets(problems):
     y = np.column_stack([problems.real, -2 * problems.real, problems.counts])
-    ours = obprox.Lasso(alpha=0.05).fit(problems.X, y)
+    ours = exact.Lasso(alpha=0.05).fit(problems.X, y)
     same(ours, sk.Lasso(alpha=0.05, tol=1e-14, max_iter=100_000).fit(problems.X, y))
-    np.testing.assert_allclose(ours.predict(problems.X)[:, 0], obprox.Lasso(0.05).fit(problems.X, y[:, 0]).predict(problems.X))
+    np.testing.assert_allclose(ours.predict(problems.X)[:, 0], exact.Lasso(0.05).fit(problems.X, y[:, 0]).predict(problems.X))
     assert ours.certificate_.status == "converged" and set(ours.trace_["output"]) == {0, 1, 2}
 
 
@@ -64,7 +64,7 @@ def test_several_targets(problems):
 def test_logistic(problems, weighted, fit_intercept, l1_ratio, target, class_weight):
     y, given = getattr(problems, target), {"sample_weight": problems.weights if weighted else None}
     common = {"C": 0.3, "l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "class_weight": class_weight}
-    ours = obprox.LogisticRegression(**common).fit(problems.X, y, **given)
+    ours = exact.LogisticRegression(**common).fit(problems.X, y, **given)
     solver = {"solver": "saga", "max_iter": 100_000} if l1_ratio > 0 else {"solver": "newton-cg", "max_iter": 1000}
     if target == "classes" and l1_ratio > 0:
         common, given = gently(common, y, **given)
@@ -96,7 +96,7 @@ def gently(common, y, sample_weight):
     ],
 )
 def test_both_ways_of_naming_a_penalty(problems, old, new):
-    old, new = (obprox.LogisticRegression(**given).fit(problems.X, problems.binary) for given in (old, new))
+    old, new = (exact.LogisticRegression(**given).fit(problems.X, problems.binary) for given in (old, new))
     np.testing.assert_array_equal(old.coef_, new.coef_)
 
 
@@ -106,7 +106,7 @@ def test_squared_hinge_is_the_support_vector_machine(problems, weighted, target)
     y, weights = getattr(problems, target), problems.weights if weighted else None
     # liblinear penalises its intercept, so that only the problem without one is the same.
     total = len(y) if weights is None else weights.sum()
-    ours = obprox.SparseClassifier("squared-hinge", alpha=1 / (0.1 * total), fit_intercept=False)
+    ours = exact.SparseClassifier("squared-hinge", alpha=1 / (0.1 * total), fit_intercept=False)
     theirs = LinearSVC(penalty="l1", dual=False, C=0.1, fit_intercept=False, tol=1e-9, max_iter=1_000_000)
     same(ours.fit(problems.X, y, weights), theirs.fit(problems.X, y, weights))
 
@@ -114,7 +114,7 @@ def test_squared_hinge_is_the_support_vector_machine(problems, weighted, target)
 @cases
 def test_poisson(problems, weighted, fit_intercept):
     given = {"sample_weight": problems.weights if weighted else None}
-    ours = obprox.SparseRegressor("poisson", alpha=0.1, l1_ratio=0.0, fit_intercept=fit_intercept)
+    ours = exact.SparseRegressor("poisson", alpha=0.1, l1_ratio=0.0, fit_intercept=fit_intercept)
     theirs = sk.PoissonRegressor(alpha=0.1, fit_intercept=fit_intercept, tol=1e-10, solver="newton-cholesky", max_iter=1000)
     ours, theirs = (model.fit(problems.X, problems.counts, **given) for model in (ours, theirs))
     same(ours, theirs)
@@ -158,7 +158,7 @@ class Slow:
 def test_every_loss_against_plain_proximal_steps(problems, loss, l1_ratio, weighted, fit_intercept):
     y = {"poisson": problems.counts, "logistic": problems.binary, "squared-hinge": problems.binary}.get(loss, problems.real)
     weights = problems.weights if weighted else None
-    kind = obprox.SparseClassifier if loss in ("logistic", "squared-hinge") else obprox.SparseRegressor
+    kind = exact.SparseClassifier if loss in ("logistic", "squared-hinge") else exact.SparseRegressor
     ours = kind(loss, alpha=0.05, l1_ratio=l1_ratio, fit_intercept=fit_intercept).fit(problems.X, y, weights)
     slow = Slow(loss, 0.05, l1_ratio, fit_intercept).fit(problems.X, y, weights)
     np.testing.assert_allclose(np.ravel(ours.coef_), slow.coef_, rtol=0, atol=AGREE)
@@ -169,11 +169,11 @@ def test_every_loss_against_plain_proximal_steps(problems, loss, l1_ratio, weigh
 def test_lasso_and_elastic_net_by_cross_validation(problems, weighted, fit_intercept):
     given = {"sample_weight": problems.weights if weighted else None}
     tight = {"fit_intercept": fit_intercept, "tol": 1e-12, "max_iter": 100_000}
-    ours = obprox.LassoCV(fit_intercept=fit_intercept, alphas=30).fit(problems.X, problems.real, **given)
+    ours = exact.LassoCV(fit_intercept=fit_intercept, alphas=30).fit(problems.X, problems.real, **given)
     theirs = sk.LassoCV(alphas=30, **tight).fit(problems.X, problems.real, **given)
     same_search(ours, theirs)
     ratios = [0.2, 0.7, 1.0]
-    ours = obprox.ElasticNetCV(l1_ratio=ratios, alphas=10, fit_intercept=fit_intercept)
+    ours = exact.ElasticNetCV(l1_ratio=ratios, alphas=10, fit_intercept=fit_intercept)
     theirs = sk.ElasticNetCV(l1_ratio=ratios, alphas=10, **tight)
     ours, theirs = (model.fit(problems.X, problems.real, **given) for model in (ours, theirs))
     same_search(ours, theirs)
@@ -200,7 +200,7 @@ def same_search(ours, theirs):
 def test_logistic_by_cross_validation(problems, weighted, target, scoring, class_weight):
     y, given = getattr(problems, target), {"sample_weight": problems.weights if weighted else None}
     common = {"Cs": [0.15, 0.5, 2.0], "l1_ratios": [0.5, 1.0], "cv": 3, "scoring": scoring, "class_weight": class_weight}
-    ours = obprox.LogisticRegressionCV(**common).fit(problems.X, y, **given)
+    ours = exact.LogisticRegressionCV(**common).fit(problems.X, y, **given)
     theirs = sk.LogisticRegressionCV(**common, solver="saga", tol=1e-9, max_iter=100_000, use_legacy_attributes=False)
     theirs = quietly(theirs, problems.X, y, **given)
     np.testing.assert_allclose(ours.scores_, theirs.scores_, atol=1e-5)
@@ -216,7 +216,7 @@ def test_the_other_cross_validations_are_fits_to_the_folds(problems, loss, weigh
     y = problems.classes if classifies else problems.counts if loss == "poisson" else problems.real
     weights = problems.weights if weighted else None
     alphas, folds = [0.2, 0.05, 0.01], [(np.arange(40, 160), np.arange(40)), (np.arange(100), np.arange(100, 160))]
-    many, one = (obprox.SparseClassifierCV, obprox.SparseClassifier) if classifies else (obprox.SparseRegressorCV, obprox.SparseRegressor)
+    many, one = (exact.SparseClassifierCV, exact.SparseClassifier) if classifies else (exact.SparseRegressorCV, exact.SparseRegressor)
     scoring = "accuracy" if classifies else "r2"
     found = many(loss, alphas=alphas, cv=folds, scoring=scoring).fit(problems.X, y, weights)
     part = lambda rows: (problems.X[rows], y[rows], None if weights is None else weights[rows])
@@ -230,11 +230,11 @@ def test_the_other_cross_validations_are_fits_to_the_folds(problems, loss, weigh
 
 
 def test_a_path_is_its_fits(problems):
-    found = obprox.path(problems.X, problems.real, alphas=8, l1_ratio=0.6)
+    found = exact.path(problems.X, problems.real, alphas=8, l1_ratio=0.6)
     alphas, coefs, _ = sk.enet_path(problems.X - problems.X.mean(0), problems.real - problems.real.mean(), l1_ratio=0.6, alphas=found.alphas, tol=1e-12)
     np.testing.assert_allclose(found.alphas, alphas)
     np.testing.assert_allclose(found.coefs, coefs, atol=AGREE)
-    classes = obprox.path(problems.X, problems.classes, loss="logistic", alphas=5)
+    classes = exact.path(problems.X, problems.classes, loss="logistic", alphas=5)
     assert classes.coefs.shape == (3, problems.X.shape[1], 5) and classes.intercepts.shape == (3, 5)
-    one = obprox.SparseClassifier(alpha=classes.alphas[3]).fit(problems.X, problems.classes)
+    one = exact.SparseClassifier(alpha=classes.alphas[3]).fit(problems.X, problems.classes)
     np.testing.assert_allclose(classes.coef(3), one.coef_, atol=AGREE)

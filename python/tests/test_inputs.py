@@ -6,6 +6,7 @@ import numpy as np
 import obprox
 import pandas
 import pytest
+from obprox.solvers import OBProxSG, ProxSG, RDA
 from obprox import _core
 from scipy import sparse
 
@@ -176,21 +177,30 @@ def test_a_matrix_whose_arrays_lie_is_refused(problems):
         ({"alpha": "much"}, "alpha: 'much' is not a number"),
         ({"max_iter": 0}, "max_iter: 0 must be a whole number, at least 1"),
         ({"max_iter": 1.5}, "max_iter: 1.5 must be"),
-        ({"random_state": "a"}, "random_state: 'a' cannot be used as a seed"),
+        ({"solver": ProxSG(random_state="a")}, "random_state: 'a' cannot be used as a seed"),
         ({"tol": -1}, "tol"),
-        ({"solver": "prox-sg", "step_size": "fast"}, "step_size"),
-        ({"solver": "prox-sg", "step_size": 0}, "step_size: "),
-        ({"solver": "prox-sg", "batch_size": 0}, "batch_size"),
-        ({"solver": "prox-sg", "schedule": "up"}, "schedule"),
-        ({"solver": "obproxsg", "switch": "never"}, "switch"),
-        ({"solver": "obproxsg", "n_o": 1.5}, "n_o"),
-        ({"solver": "obproxsg", "n_p": -1}, "n_p: -1 must be"),
+        ({"solver": ProxSG}, "solver"),
+        ({"solver": ProxSG(step="fast")}, "step: "),
+        ({"solver": ProxSG(step=0)}, "step: "),
+        ({"solver": ProxSG(batch=0)}, "batch: "),
+        ({"solver": ProxSG(schedule="up")}, "schedule"),
+        ({"solver": OBProxSG(switch="never")}, "switch"),
+        ({"solver": OBProxSG(n_o=1.5)}, "n_o"),
+        ({"solver": OBProxSG(n_p=-1)}, "n_p: -1 must be"),
+        ({"solver": RDA(gamma=0)}, "gamma: "),
         ({"n_jobs": 0}, "n_jobs"),
     ],
 )
 def test_parameters_out_of_range_are_refused(problems, given, said):
     with pytest.raises(ValueError, match=said):
         obprox.Lasso(**given).fit(problems.X, problems.real)
+
+
+def test_what_belongs_to_a_method_is_sent_there():
+    with pytest.raises(TypeError, match="'random_state'; random_state is for the methods of obprox.solvers"):
+        obprox.Lasso(random_state=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'$"):
+        obprox.Lasso(alhpa=0)
 
 
 def test_refusals_of_classes_and_weights(problems):

@@ -1,5 +1,6 @@
 """Bounded and grouped weights: against scikit-learn where it has them, else against a slow and obvious method."""
 
+import exact
 import numpy as np
 import obprox
 import pytest
@@ -14,17 +15,17 @@ TIGHT = {"tol": 1e-14, "max_iter": 100_000}
 def test_positive_weights_are_those_of_scikit_learn(problems, sparse):
     X = csr_matrix(problems.X) if sparse else problems.X
     pairs = [
-        (obprox.Lasso(alpha=0.02, positive=True), sk.Lasso(alpha=0.02, positive=True, **TIGHT)),
-        (obprox.ElasticNet(alpha=0.05, positive=True), sk.ElasticNet(alpha=0.05, positive=True, **TIGHT)),
-        (obprox.SparseRegressor(alpha=0.02, positive=True), sk.Lasso(alpha=0.02, positive=True, **TIGHT)),
-        (obprox.SparseRegressor(alpha=0.02, bounds=(0, np.inf)), sk.Lasso(alpha=0.02, positive=True, **TIGHT)),
+        (exact.Lasso(alpha=0.02, positive=True), sk.Lasso(alpha=0.02, positive=True, **TIGHT)),
+        (exact.ElasticNet(alpha=0.05, positive=True), sk.ElasticNet(alpha=0.05, positive=True, **TIGHT)),
+        (exact.SparseRegressor(alpha=0.02, positive=True), sk.Lasso(alpha=0.02, positive=True, **TIGHT)),
+        (exact.SparseRegressor(alpha=0.02, bounds=(0, np.inf)), sk.Lasso(alpha=0.02, positive=True, **TIGHT)),
     ]
     for ours, theirs in pairs:
         ours.fit(X, problems.real)
         theirs.fit(problems.X, problems.real)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=AGREE)
         assert (ours.coef_ >= 0).all() and (ours.coef_ > 0).any() and ours.certificate_.status == "converged"
-    assert (obprox.Lasso(alpha=0.02).fit(X, problems.real).coef_ < 0).any(), "nothing had to be held"
+    assert (exact.Lasso(alpha=0.02).fit(X, problems.real).coef_ < 0).any(), "nothing had to be held"
 
 
 def test_positive_weights_are_chosen_by_cross_validation(problems):
@@ -39,8 +40,8 @@ def test_multi_task_models_are_those_of_scikit_learn(problems, fit_intercept):
     Y = np.column_stack([problems.real, problems.counts, problems.X[:, 0] - problems.X[:, 1]])
     given = {"fit_intercept": fit_intercept}
     for ours, theirs in [
-        (obprox.MultiTaskLasso(alpha=0.2, **given), sk.MultiTaskLasso(alpha=0.2, **given, **TIGHT)),
-        (obprox.MultiTaskElasticNet(alpha=0.2, **given), sk.MultiTaskElasticNet(alpha=0.2, **given, **TIGHT)),
+        (exact.MultiTaskLasso(alpha=0.2, **given), sk.MultiTaskLasso(alpha=0.2, **given, **TIGHT)),
+        (exact.MultiTaskElasticNet(alpha=0.2, **given), sk.MultiTaskElasticNet(alpha=0.2, **given, **TIGHT)),
     ]:
         ours.fit(problems.X, Y)
         theirs.fit(problems.X, Y)
@@ -50,7 +51,7 @@ def test_multi_task_models_are_those_of_scikit_learn(problems, fit_intercept):
         zero = ours.coef_ == 0
         assert zero.any() and (zero.all(axis=0) == zero.any(axis=0)).all() and ours.certificate_.status == "converged"
     with pytest.raises(ValueError, match="mono-task"):
-        obprox.MultiTaskLasso().fit(problems.X, problems.real)
+        exact.MultiTaskLasso().fit(problems.X, problems.real)
 
 
 def grouped(X, y, alpha, groups, weights, share, steps=60_000):
@@ -80,7 +81,7 @@ def test_groups(problems, share):
         ({names[0]: 3.0}, {**dict.fromkeys(roots, 1.0), names[0]: 3.0}),
     ]:
         given = {"groups": groups, "group_weights": weights, "group_l1": share, "fit_intercept": False}
-        model = obprox.SparseRegressor(alpha=0.05, **given).fit(problems.X, problems.real)
+        model = exact.SparseRegressor(alpha=0.05, **given).fit(problems.X, problems.real)
         truth = grouped(problems.X, problems.real, 0.05, groups, meant, share)
         np.testing.assert_allclose(model.coef_, truth, rtol=0, atol=1e-6)
         assert model.certificate_.status == "converged" and (model.coef_ == 0).any() and (model.coef_ != 0).any()

@@ -30,7 +30,7 @@ def test_the_certificate_is_true(problems, model):
     assert found.f == pytest.approx(loss, rel=1e-12)
     assert found.F == pytest.approx(loss + found.lambda_ * np.abs(model.coef_).sum(), rel=1e-12)
     assert found.nnz == np.count_nonzero(model.coef_)
-    assert 0 <= found.gap <= 1e-11 * found.F and found.kkt < 1e-5 and found.status == "converged"
+    assert 0 <= found.gap <= 1e-6 * found.F and found.kkt < 1e-5 and found.status == "converged"
     assert found.lambda_ < found.lambda_max
     assert found["F"] == found.F and dict(found)["gap"] == found.gap
     with pytest.raises(KeyError):

@@ -3,6 +3,7 @@
 import io
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -11,7 +12,11 @@ from types import SimpleNamespace
 import numpy as np
 import obprox
 import pytest
+from obprox import _core
+from obprox.solvers import RDA, OBProxSG, OBProxSGPlus, ProxSG, ProxSVRG
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 SOLVERS = ["auto", "obproxsg-plus", "obproxsg", "prox-sg", "rda", "prox-svrg"]
@@ -45,27 +50,47 @@ def test_parameters_of_the_methods_reach_them(problems):
     def trace(**given):
         return obprox.LogisticRegression(C=0.1, **given).fit(X, y).trace_
 
-    steps = trace(solver="prox-sg", step_size=0.5, decay=0.9, max_iter=4, batch_size=20)
+    steps = trace(solver=ProxSG(step=0.5, decay=0.9, batch=20), max_iter=4)
     np.testing.assert_allclose(steps["step_size"], 0.5 * 0.9 ** np.arange(4))
     assert steps["iterations"].tolist() == [8, 16, 24, 32]
-    phases = trace(solver="obproxsg", n_p=1, n_o=2, max_iter=6)["phase"]
+    phases = trace(solver=OBProxSG(n_p=1, n_o=2), max_iter=6)["phase"]
     assert list(phases) == ["prox", "orthant", "orthant"] * 2
-    phases = trace(solver="obproxsg", n_p=2, n_o=None, max_iter=5)["phase"]
+    phases = trace(solver=OBProxSG(n_p=2, n_o=None), max_iter=5)["phase"]
     assert list(phases) == ["prox"] * 2 + ["orthant"] * 3
     phases = trace(solver="obproxsg-plus", max_iter=17)["phase"]
     assert list(phases) == ["prox"] * 15 + ["orthant"] * 2
-    plain, other = (trace(solver="rda", gamma=gamma, max_iter=2)["F"].iloc[-1] for gamma in (0.1, 5.0))
+    plain, other = (trace(solver=RDA(gamma=gamma), max_iter=2)["F"].iloc[-1] for gamma in (0.1, 5.0))
     assert plain != other
-    whole = trace(solver="prox-sg", batch_size="all", step_size="auto", schedule="constant", max_iter=3)
+    whole = trace(solver=ProxSG(batch="all", step="auto", schedule="constant"), max_iter=3)
     assert whole["iterations"].tolist() == [1, 2, 3] and whole["step_size"].nunique() == 1
-    mean, last = (trace(solver="prox-svrg", average=average, max_iter=2)["F"].iloc[-1] for average in (True, False))
+    mean, last = (trace(solver=ProxSVRG(average=average), max_iter=2)["F"].iloc[-1] for average in (True, False))
     assert mean != last
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_method_is_a_parameter_like_any_other(problems):
+    """Its name is its defaults; it is cloned, shown, searched over and set by nested names."""
+    X, y = problems.X, problems.binary
+    for made in (OBProxSG(), OBProxSGPlus(), ProxSG(), ProxSVRG(), RDA()):
+        named = obprox.LogisticRegression(solver=made._name, max_iter=3).fit(X, y)
+        np.testing.assert_array_equal(named.coef_, obprox.LogisticRegression(solver=made, max_iter=3).fit(X, y).coef_)
+        # The paper's settings are written down here and in the core.
+        core = _core.fit(named._penalised(*named._problems(X, y, None)), _core.Settings(made._name, max_iter=3))
+        np.testing.assert_array_equal(named.coef_, core.coef)
+    model = obprox.LogisticRegression(solver=OBProxSG(n_p=2, n_o=None))
+    copy = clone(model).set_params(solver__n_p=3)
+    assert copy.solver.n_p == 3 and copy.solver.n_o is None and model.solver.n_p == 2
+    assert repr(model) == "LogisticRegression(solver=OBProxSG(n_o=None, n_p=2))"
+    found = GridSearchCV(model, {"solver__step": [1e-6, 1.0]}, scoring="neg_log_loss", cv=2).fit(X, y)
+    assert found.best_params_ == {"solver__step": 1.0}
+    assert pickle.loads(pickle.dumps(model)).solver.n_p == 2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_seed_alone_decides(problems):
-    def coef(**given):
-        return obprox.LogisticRegression(solver="prox-sg", max_iter=2, **given).fit(problems.X, problems.binary).coef_
+    def coef(n_jobs=None, **given):
+        model = obprox.LogisticRegression(solver=ProxSG(**given), max_iter=2, n_jobs=n_jobs)
+        return model.fit(problems.X, problems.binary).coef_
 
     np.testing.assert_array_equal(coef(random_state=1, n_jobs=1), coef(random_state=1, n_jobs=2))
     np.testing.assert_array_equal(coef(), coef(random_state=0))
@@ -91,8 +116,8 @@ def test_a_run_that_falls_short_warns_with_the_gap(problems):
     assert caught[0].filename == __file__, "the warning points at the caller"
     assert f"{model.certificate_.relative_gap:.3g}" in str(caught[0].message)
     assert model.certificate_.status == "max_epochs"
-    with pytest.warns(obprox.ConvergenceWarning, match="diverged.*step_size"):
-        obprox.SparseRegressor(solver="prox-sg", step_size=1e6).fit(problems.X, problems.real)
+    with pytest.warns(obprox.ConvergenceWarning, match="diverged.*smaller step"):
+        obprox.SparseRegressor(solver=ProxSG(step=1e6)).fit(problems.X, problems.real)
 
 
 def test_callbacks_see_each_epoch_and_may_stop(problems):
@@ -163,6 +188,36 @@ def test_a_forked_process_can_fit_too(problems):
 
 def forked(X, y):
     return obprox.Lasso(0.1).fit(X, y).coef_
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_within_a_fit_can_fit_too(problems):
+    """Its parent's threads wait for work, or are at it; the child has none of them."""
+    expected = obprox.Lasso(0.1).fit(problems.X, problems.real).coef_
+    context, children = multiprocessing.get_context("fork"), []
+
+    def fork(_):
+        queue = context.SimpleQueue()
+        child = context.Process(target=lambda: queue.put(forked(problems.X, problems.real)))
+        child.start()
+        children.append((child, queue))
+
+    obprox.Lasso(0.1, callback=fork, max_iter=1).fit(problems.X, problems.real)
+    fork(None)
+    for child, queue in children:
+        child.join(60)
+        assert child.exitcode == 0
+        np.testing.assert_array_equal(queue.get(), expected)
+    assert len(children) == 2
+
+
+def test_fits_with_other_threads_in_turn_and_within_each_other(problems):
+    fit = lambda n_jobs, **more: obprox.Lasso(0.1, n_jobs=n_jobs, **more).fit(problems.X, problems.real).coef_
+    expected, found = fit(1), []
+    within = lambda _: found.extend([fit(1), fit(2)])
+    found += [fit(2), fit(2), fit(1), fit(None), fit(2, callback=within, max_iter=1), fit(2), fit(1)]
+    assert len(found) >= 9 and all(np.array_equal(coef, expected) for coef in found)
 
 
 def test_fits_in_several_threads_at_once(problems):

@@ -4,7 +4,7 @@
 //! cargo run --release -p obprox-benches --bin truth -- 10000
 //! ```
 //!
-//! Every loss × penalty × intercept × row and feature weights × columns of sizes 10⁻⁸ … 10⁸ × rows and columns from 1 up.
+//! Every loss × penalty (l1, elastic net, bounds, groups) × intercept × row and feature weights × columns of sizes 10⁻⁸ … 10⁸ × rows and columns from 1 up.
 //! A problem is wrong where coordinate descent, from x = 0 or from the point that was found, comes to an F below F − gap.
 #![allow(clippy::print_stdout)]
 
@@ -15,12 +15,13 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use obprox::loss::LossKind;
-use obprox::{Lambda, Run, Settings, Status};
+use obprox::{Lambda, Point, Run, Settings, Status};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use slow::Case;
+use slow::plain::Plain;
 
-/// Sweeps of coordinate descent.
+/// Sweeps of coordinate descent, or accelerated proximal steps where the penalty is on blocks.
 const SWEEPS: usize = 400;
 /// What the two may differ by: both add up rows.
 const ROUNDING: f64 = 1e-10;
@@ -28,27 +29,39 @@ const ROUNDING: f64 = 1e-10;
 fn main() {
     let count: u64 = std::env::args().nth(1).map_or(1000, |count| count.parse().expect("a number of problems"));
     let first: u64 = std::env::args().nth(2).map_or(0, |first| first.parse().expect("the first seed"));
-    let mut tally: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    let mut tally: BTreeMap<(String, &str, &str), usize> = BTreeMap::new();
     let (mut wrong, mut most_steps) = (0, 0);
     for seed in first..first + count {
-        let case = random(seed);
+        let (case, plain) = random(seed);
+        let penalty = match &plain {
+            Some(Plain::Box(..)) => "bounds",
+            Some(Plain::Groups(..)) => "groups",
+            None => "l1",
+        };
         let name = format!("{:?}", case.loss).split('(').next().unwrap_or_default().to_lowercase();
         let Ok(problem) = std::panic::catch_unwind(AssertUnwindSafe(|| case.problem())) else {
-            *tally.entry((name, "refused")).or_default() += 1;
+            *tally.entry((name, penalty, "refused")).or_default() += 1;
             continue;
         };
         let fit = Run::new(&problem, Settings::default()).fit().expect("the settings are the defaults");
         let slow = case.slow(&problem);
-        let best = slow.descend(Some(&fit.point), SWEEPS).min(slow.descend(None, SWEEPS));
+        let lowest = |from: Option<&Point>| match &plain {
+            Some(plain) => plain.lowest(&case, &problem, SWEEPS, from),
+            None => slow.descend(from, SWEEPS),
+        };
+        let best = lowest(Some(&fit.point)).min(lowest(None));
+        let own = match &plain {
+            Some(plain) => plain.lowest(&case, &problem, 0, Some(&fit.point)),
+            None => slow.objective(&fit.point),
+        };
         let (objective, gap) = (fit.certificate.objective, fit.certificate.gap.unwrap_or(f64::INFINITY));
         let allowed = gap + ROUNDING * (objective.abs() + best.abs());
-        let off =
-            (slow.objective(&fit.point) - objective).abs() > 1e-6 * objective.abs().max(fit.certificate.least_scale);
+        let off = (own - objective).abs() > 1e-6 * objective.abs().max(fit.certificate.least_scale);
         if objective - best > allowed || off {
             wrong += 1;
             let (rows, columns) = (case.rows.len(), case.n_cols());
             println!(
-                "seed {seed}: {:?} {rows} × {columns}, {:?}, F {objective:e}, gap {gap:e}, found {best:e}",
+                "seed {seed}: {:?} {plain:?} {rows} × {columns}, {:?}, F {objective:e}, gap {gap:e}, found {best:e}",
                 case.loss, fit.status
             );
         }
@@ -60,17 +73,17 @@ fn main() {
             _ => "stopped",
         };
         most_steps = most_steps.max(fit.iterations);
-        *tally.entry((name, outcome)).or_default() += 1;
+        *tally.entry((name, penalty, outcome)).or_default() += 1;
     }
-    println!("\n| loss | outcome | problems |\n|---|---|---|");
-    for ((loss, outcome), count) in tally {
-        println!("| {loss} | {outcome} | {count} |");
+    println!("\n| loss | penalty | outcome | problems |\n|---|---|---|---|");
+    for ((loss, penalty, outcome), count) in tally {
+        println!("| {loss} | {penalty} | {outcome} | {count} |");
     }
     println!("\n{wrong} wrong; at most {most_steps} steps");
 }
 
-/// A problem that the seed alone decides.
-fn random(seed: u64) -> Case {
+/// A problem that the seed alone decides; every third has a penalty on blocks.
+fn random(seed: u64) -> (Case, Option<Plain>) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let losses = [
         LossKind::Logistic,
@@ -123,7 +136,14 @@ fn random(seed: u64) -> Case {
         let weight = |row| if row > 4 && rng.random_bool(0.1) { 0.0 } else { 10f64.powf(rng.random_range(-2.0..2.0)) };
         case.row_weights = Some((0..n_rows).map(weight).collect());
     }
-    case
+    // Losses take turns by sixes.
+    let mut of_blocks = Plain::all(n_cols);
+    let plain = (seed / 6 % 3 == 2).then(|| of_blocks.swap_remove(rng.random_range(0..of_blocks.len())));
+    if let Some(plain) = &plain {
+        case.feature_weights = None;
+        case.penalty = Some(plain.built(n_cols));
+    }
+    (case, plain)
 }
 
 /// Small sizes are as likely as large ones.

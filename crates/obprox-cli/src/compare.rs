@@ -9,11 +9,11 @@ use obprox_report::{Report, table};
 
 use crate::failure::Failure;
 use crate::flags::{
-    CheckpointFlags, DataFlags, LambdaFlag, MethodFlags, ProblemFlags, ReportFlags, TableFlags, parse_solver,
-    solver_names,
+    CheckpointFlags, DataFlags, LambdaFlag, MemoryFlags, MethodFlags, ProblemFlags, ReportFlags, TableFlags, named,
+    parse_solver, solver_names,
 };
-use crate::input::{self, shown};
-use crate::losses::Losses;
+use crate::input::{self, Test};
+use crate::losses::{Losses, Unsaved};
 use crate::show;
 use crate::watch::{Bar, Log, Origin, interrupt};
 
@@ -22,7 +22,8 @@ use crate::watch::{Bar, Log, Origin, interrupt};
 #[command(after_help = EXAMPLES)]
 pub struct Compare {
     /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
-    data: PathBuf,
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
 
     /// Labelled data to score the models on
     #[arg(long, value_name = "FILE")]
@@ -64,6 +65,9 @@ pub struct Compare {
 
     #[command(flatten)]
     reading: DataFlags,
+
+    #[command(flatten)]
+    memory: MemoryFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -99,32 +103,40 @@ impl Compare {
         self.checkpoint.check()?;
         let (table, log) = (("--output", self.output.as_deref()), ("--log", self.log.as_deref()));
         let writes = [table, log, self.report.writes()];
-        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)?;
+        self.memory.check(&self.data, &self.reading, &self.table)?;
+        for data in &self.data {
+            input::check_paths(data, self.test.as_deref(), &self.problem, &writes)?;
+        }
         let threads = self.reading.start_threads()?;
         interrupt::listen()?;
 
         // ---- data --------------------------------------------------------------------------------------------
         let (test, lambda) = (self.test.as_deref(), self.lambda.lambda);
-        let (problem, test) =
-            input::problem(&self.data, test, &self.problem, lambda, (&self.reading, &self.table), self.quiet)?;
+        let (flags, data) = ((&self.reading, &self.table, &self.memory), named(&self.data));
+        let (problem, test) = input::problem_of(&self.data, test, &self.problem, lambda, flags, self.quiet)?;
 
         // ---- the runs ----------------------------------------------------------------------------------------
-        let origin = Origin::new(&self.data, self.test.as_deref(), &self.problem, threads);
+        let origin = Origin::new(data.as_ref(), self.test.as_deref(), &self.problem, threads);
         let mut log = Log::new(self.log.clone(), origin);
         let (mut written, mut diverged, mut losses) = ((None, Vec::new()), true, Losses::default());
         for settings in settings {
             let name = settings.method.name().to_owned();
             let mut bar = Bar::new(format!("{name:<13}"), self.quiet);
-            let mut stop = interrupt::Interrupt;
+            bar.watch(&problem);
+            let (mut stop, mut unsaved) = (interrupt::Interrupt, Unsaved::default());
             let mut run = Run::new(&problem, settings).observe(&mut bar).observe(&mut stop).observe(&mut log);
-            if let Some(test) = &test {
-                run = run.validate(test);
-            }
+            run = run.observe(&mut unsaved);
+            run = match &test {
+                Some(Test::Memory(test)) => run.validate(test),
+                Some(Test::Shards(test)) => run.validate_shards(test),
+                None => run,
+            };
             if let Some((directory, resume)) = self.checkpoint.place() {
                 run = run.checkpoint(directory.join(&name), resume);
             }
-            let fit = run.fit().map_err(Failure::about(&shown(&self.data)))?;
-            let measured = test.as_ref().map(|test| fit.model.evaluate(test)).transpose()?;
+            let fit = run.fit().map_err(Failure::about(&data))?;
+            losses.add(unsaved.losses());
+            let measured = test.as_ref().map(|test| test.measure(&fit.model)).transpose()?;
             log.end(&fit, measured.as_ref());
             diverged &= fit.status == Status::Diverged;
             // Written after each solver, so that a later failure loses nothing.

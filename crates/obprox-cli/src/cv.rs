@@ -125,7 +125,7 @@ impl Cv {
 
         // ---- the folds ---------------------------------------------------------------------------------------
         let settings = self.path.settings();
-        let validated = self.validate(&problem, &settings)?;
+        let (validated, mut losses) = self.validate(&problem, &settings)?;
 
         // ---- all rows ----------------------------------------------------------------------------------------
         let rule = Rule::from(self.rule);
@@ -147,7 +147,7 @@ impl Cv {
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let mut written = Vec::new();
         if let Some(out) = &out {
             written.extend(save(&fit.model.to_json(), out, &mut losses)?);
         }
@@ -158,7 +158,7 @@ impl Cv {
             written.extend(losses.without(outcome.map_err(Failure::from)));
         }
         let measured = match (&test, &self.test) {
-            (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
+            (Some(test), Some(path)) => Some(test.measure(&fit.model).map_err(Failure::about(&shown(path)))?),
             _ => None,
         };
         if let Some(mut log) = log {
@@ -184,26 +184,30 @@ impl Cv {
     }
 
     /// Scores every λ on every fold.
-    fn validate(&self, problem: &Problem, settings: &Settings) -> Result<Validated, Failure> {
+    fn validate(&self, problem: &Problem, settings: &Settings) -> Result<(Validated, Losses), Failure> {
         let (lambdas, name) = (self.path.lambdas(), shown(&self.data));
         let count = lambdas.values(problem).map_err(Failure::about(&name))?.len();
         let bar = FoldsBar::new("folds", self.folds as usize, count, self.quiet);
         let watch = |progress: &_| bar.hear(progress);
+        let unsaved = |error: &_| bar.unsaved.hear(error);
         let mut validation = CrossValidation::new(problem)
             .settings(settings.clone())
             .lambdas(lambdas)
             .folds(self.folds as usize)
             .seed(self.seed)
-            .watch(&watch);
+            .watch(&watch)
+            .unsaved(&unsaved);
         if let Some((directory, resume)) = self.checkpoint.place() {
             validation = validation.checkpoint(directory, resume);
         }
         let validated = validation.run().map_err(Failure::about(&name))?;
+        let losses = bar.unsaved.losses();
         if validated.stopped {
             let message = "interrupted: the folds were not done, so no λ is chosen and nothing written";
-            return Err(Failure::other(message.to_owned() + &self.checkpoint.kept()));
+            let kept = if losses.is_empty() { self.checkpoint.kept() } else { String::new() };
+            return Err(Failure::other(message.to_owned() + &kept));
         }
-        Ok(validated)
+        Ok((validated, losses))
     }
 
     /// What is shown of the fit on all rows.

@@ -8,8 +8,7 @@ use obprox::metrics::Metrics;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::DataFlags;
-use crate::input::shown;
+use crate::flags::{DataFlags, named};
 use crate::{input, show};
 
 /// Measure a model: accuracy, AUC, log-loss, calibration and confusion matrix, or RMSE and R²
@@ -19,8 +18,9 @@ pub struct Eval {
     /// A model that obprox fit wrote
     model: PathBuf,
 
-    /// Labelled data; - is standard input
-    data: PathBuf,
+    /// Labelled data, read some rows at a time: files, patterns or directories; - is standard input
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -33,6 +33,7 @@ pub struct Eval {
 const EXAMPLES: &str = "\
 Examples:
   obprox eval model.json test.svm
+  obprox eval model.json 'part-*.svm.zst'
   obprox eval model.json table.csv --label income --json";
 
 #[derive(Serialize)]
@@ -47,9 +48,14 @@ impl Eval {
     pub fn run(self) -> Result<(), Failure> {
         self.reading.start_threads()?;
         let model = Model::load(&self.model)?;
-        let data = input::for_model(&model, &self.data, &self.reading, true)?;
-        let name = shown(&self.data);
-        let metrics = model.evaluate(&data).map_err(Failure::about(&name))?;
+        let (mut margins, mut labels) = (Vec::new(), Vec::new());
+        input::for_model(&model, &self.data, &self.reading, true, &mut |piece| {
+            margins.extend(model.margins(&piece.matrix));
+            labels.extend_from_slice(&piece.targets);
+            Ok(())
+        })?;
+        let name = named(&self.data);
+        let metrics = model.judge(&margins, &labels).map_err(Failure::about(&name))?;
         if self.json {
             let report = Report { model: self.model.display().to_string(), data: name, metrics: &metrics };
             let text = serde_json::to_string_pretty(&report).expect("a report is plain data");

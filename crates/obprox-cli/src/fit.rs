@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use obprox::data::Dataset;
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
-use obprox::output::write_whole;
 use obprox::path::{Found, at_most, at_most_kept};
 use obprox::{Lambda, Method, MethodKind, Model, Observer, Problem, Run, Settings, Start, Status};
 use obprox_report::Report;
@@ -18,8 +16,8 @@ use crate::flags::{
     DataFlags, LambdaFlag, MemoryFlags, MethodFlags, ProblemFlags, ReportFlags, TableFlags, duration, in_pool, named,
     parse_solver, solver_names, whole,
 };
-use crate::input::{self, shown};
-use crate::losses::Losses;
+use crate::input::{self, Test, shown};
+use crate::losses::{self, Losses, Unsaved};
 use crate::show::{self, Outcome, plural};
 use crate::watch::{Bar, Log, Origin, PathBar, interrupt};
 
@@ -128,8 +126,7 @@ impl Fit {
                 settings.method.name()
             )));
         }
-        self.memory.check(&self.data)?;
-        self.check_memory(&settings)?;
+        self.memory.check(&self.data, &self.reading, &self.table)?;
         let out = self.out.clone().map(Destination::from);
         self.check_paths(out.as_ref())?;
         let threads = self.reading.start_threads()?;
@@ -153,29 +150,30 @@ impl Fit {
         let logged = self.log.is_some() || self.report.wanted();
         let origin = Origin::new(&name, self.test.as_deref(), &self.problem, threads);
         let mut log = logged.then(|| Log::new(self.log.clone(), origin));
-        let (fit, batch, search) = match self.nnz {
+        let (fit, batch, search, mut losses) = match self.nnz {
             Some(most) => {
-                let found = self.search(&problem, most, settings)?;
+                let (found, losses) = self.search(&problem, most, settings)?;
                 problem = problem.with_lambda(Lambda::Value(found.lambda))?;
                 if let Some(log) = &mut log {
                     log.replay(&problem, settings, &found.fit);
                 }
                 let search = format!("for at most {}, in {} fits", plural(most, "feature"), found.tried);
-                (found.fit, problem.n_rows(), Some(search))
+                (found.fit, problem.n_rows(), Some(search), losses)
             }
             None => {
-                let (fit, batch) = self.train(&problem, settings, test.as_ref(), log.as_mut())?;
-                (fit, batch, None)
+                let (fit, batch, losses) = self.train(&problem, settings, test.as_ref(), log.as_mut())?;
+                (fit, batch, None, losses)
             }
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let saved = self.checkpoint.as_ref().filter(|_| losses.is_empty());
+        let mut written = Vec::new();
         if let Some(out) = out {
             written.extend(self.save(&fit.model, out, &mut losses)?);
         }
         let measured: Option<Metrics> = match (&test, &self.test) {
-            (Some(test), Some(path)) => Some(fit.model.evaluate(test).map_err(Failure::about(&shown(path)))?),
+            (Some(test), Some(path)) => Some(test.measure(&fit.model).map_err(Failure::about(&shown(path)))?),
             _ => None,
         };
         if let Some(mut log) = log {
@@ -184,7 +182,7 @@ impl Fit {
             written.extend(log);
             written.extend(self.report.write(&Report::new(runs), &mut losses));
         }
-        written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
+        written.extend(saved.map(|directory| format!("checkpoint in {}", directory.display())));
         if fit.status == Status::Stopped {
             let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
             show::note(&format!("interrupted: {kept}"), self.quiet);
@@ -211,34 +209,34 @@ impl Fit {
     }
 
     /// Reads the data, into memory or shard by shard, and states the problem.
-    fn stated(&self) -> Result<(Problem, Option<Dataset>), Failure> {
-        let (test, lambda, flags) = (self.test.as_deref(), self.lambda.lambda, (&self.reading, &self.table));
-        match self.memory.shards(&self.data, &self.reading.options(), self.quiet)? {
-            Some(shards) => input::problem_of_shards(shards, test, &self.problem, lambda, flags, self.quiet),
-            None => input::problem(&self.data[0], test, &self.problem, lambda, flags, self.quiet),
-        }
+    fn stated(&self) -> Result<(Problem, Option<Test>), Failure> {
+        let flags = (&self.reading, &self.table, &self.memory);
+        input::problem_of(&self.data, self.test.as_deref(), &self.problem, self.lambda.lambda, flags, self.quiet)
     }
 
-    /// One run at the λ given; the run and the rows of its batches.
+    /// One run at the λ given; the run, the rows of its batches, and what could not be saved of it.
     fn train(
         &self,
         problem: &Problem,
         settings: &Settings,
-        test: Option<&Dataset>,
+        test: Option<&Test>,
         log: Option<&mut Log>,
-    ) -> Result<(obprox::Fit, usize), Failure> {
+    ) -> Result<(obprox::Fit, usize, Losses), Failure> {
         let mut bar = Bar::new("fit", self.quiet);
+        bar.watch(problem);
         let mut batch = BatchRows(0);
-        let mut stop = interrupt::Interrupt;
+        let (mut stop, mut unsaved) = (interrupt::Interrupt, Unsaved::default());
         let mut limit = interrupt::TimeLimit::new(self.time);
         let mut run = Run::new(problem, settings.clone()).observe(&mut bar).observe(&mut batch).observe(&mut stop);
-        run = run.observe(&mut limit);
+        run = run.observe(&mut limit).observe(&mut unsaved);
         if let Some(log) = log {
             run = run.observe(log);
         }
-        if let Some(test) = test {
-            run = run.validate(test);
-        }
+        run = match test {
+            Some(Test::Memory(test)) => run.validate(test),
+            Some(Test::Shards(test)) => run.validate_shards(test),
+            None => run,
+        };
         if let Some(directory) = &self.checkpoint {
             show::announce_checkpoint(directory, self.resume, obprox::has_checkpoint(directory), self.quiet);
             run = run.checkpoint(directory, self.resume);
@@ -247,38 +245,19 @@ impl Fit {
         if fit.status == Status::Stopped && limit.is_over() {
             show::note("the time given by --time is over", self.quiet);
         }
-        Ok((fit, batch.0))
+        Ok((fit, batch.0, unsaved.losses()))
     }
 
     /// Many runs, for the λ that leaves at most so many features.
-    fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<Found, Failure> {
+    fn search(&self, problem: &Problem, most: u64, settings: &Settings) -> Result<(Found, Losses), Failure> {
         let mut bar = PathBar::new("search", None, self.quiet);
+        bar.watch(problem);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let found = match &self.checkpoint {
             None => at_most(problem, most, settings, Some(&mut bar)),
             Some(directory) => at_most_kept(problem, most, settings, Some(&mut bar), (directory, self.resume)),
         };
-        found.map_err(Failure::about(&named(&self.data)))
-    }
-
-    /// What is not there for rows on a disk is refused before they are parsed.
-    fn check_memory(&self, settings: &Settings) -> Result<(), Failure> {
-        if self.memory.memory.is_none() {
-            return Ok(());
-        }
-        let refused = [
-            ("--standardize", self.problem.standardize),
-            ("--names", self.reading.names.is_some()),
-            ("--nnz", self.nnz.is_some()),
-            ("--categorical, --missing, --keep and --drop", !self.table.encoding().is_plain()),
-        ];
-        if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
-            return Err(Failure::input(format!("{flag}: cannot be used with --memory")));
-        }
-        match settings.method {
-            Method::Auto => Ok(()),
-            _ => Err(Failure::input("--memory: only auto reads rows from a disk")),
-        }
+        Ok((found.map_err(Failure::about(&named(&self.data)))?, bar.losses()))
     }
 
     fn check_paths(&self, out: Option<&Destination>) -> Result<(), Failure> {
@@ -308,12 +287,9 @@ pub fn save(text: &str, out: &Destination, losses: &mut Losses) -> Result<Option
     match out {
         Destination::Stdout => match show::print(text) {
             Ok(()) => Ok(None),
-            Err(failure) => losses.rescue("model".as_ref(), failure, text),
+            Err(failure) => losses.rescue("model".as_ref(), failure, losses::text(text)),
         },
-        Destination::File(path) => match write_whole(path, |out| out.write_all(text.as_bytes())) {
-            Ok(()) => Ok(Some(format!("model written to {}", path.display()))),
-            Err(error) => losses.rescue(path, error.into(), text),
-        },
+        Destination::File(path) => losses.write("model", path, losses::text(text)),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Files → what the library wants, with names for messages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use obprox::data::{Dataset, Label, ReadOptions, ShardedData, read};
+use obprox::data::{Buffer, Dataset, Label, ReadOptions, ShardedData, read, read_pieces};
+use obprox::metrics::Metrics;
 use obprox::{Lambda, Model, Problem};
 
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, ProblemFlags, TableFlags};
+use crate::flags::{DataFlags, MemoryFlags, ProblemFlags, TableFlags, sources};
 use crate::watch;
 
 /// The name of a data file as messages and tables show it.
@@ -64,18 +65,32 @@ fn read_as(path: &Path, flags: &DataFlags, options: &ReadOptions, quiet: bool) -
 
 /// Gives the features the names of a file, a line each; features that only the names know of are empty columns.
 fn name_features(data: &mut Dataset, file: &Path) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(file).map_err(obprox::Error::reading(file))?;
-    let names: Vec<String> = text.lines().map(str::to_owned).collect();
-    let (has, given, file) = (data.matrix.n_cols(), names.len(), file.display());
-    if let Some(line) = names.iter().position(|name| name.trim().is_empty()) {
-        return Err(Failure::input(format!("--names {file}:{}: is empty: each line names a feature", line + 1)));
-    }
-    if given < has {
-        return Err(Failure::input(format!("--names {file}: has {given} names, but the data has {has} features")));
-    }
-    data.widen(given);
+    let names = read_names(file)?;
+    check_names(&names, data.matrix.n_cols(), file)?;
+    data.widen(names.len());
     data.names = Some(names);
     Ok(())
+}
+
+/// The names of a file, a line each.
+fn read_names(file: &Path) -> Result<Vec<String>, Failure> {
+    let text = std::fs::read_to_string(file).map_err(obprox::Error::reading(file))?;
+    let names: Vec<String> = text.lines().map(str::to_owned).collect();
+    match names.iter().position(|name| name.trim().is_empty()) {
+        Some(line) => {
+            Err(Failure::input(format!("--names {}:{}: is empty: each line names a feature", file.display(), line + 1)))
+        }
+        None => Ok(names),
+    }
+}
+
+/// Refuses fewer names than the data has features.
+fn check_names(names: &[String], has: usize, file: &Path) -> Result<(), Failure> {
+    let (given, file) = (names.len(), file.display());
+    match given < has {
+        true => Err(Failure::input(format!("--names {file}: has {given} names, but the data has {has} features"))),
+        false => Ok(()),
+    }
 }
 
 /// Labels that are needed cannot be left out.
@@ -86,16 +101,72 @@ fn check_label(flags: &DataFlags) -> Result<(), Failure> {
     }
 }
 
-/// Reads rows for a model: the columns of a table are found by name, whatever their order, and made into features as in
-/// the training data. Labels are passed over where they are not wanted.
-pub fn for_model(model: &Model, path: &Path, flags: &DataFlags, with_targets: bool) -> Result<Dataset, Failure> {
+/// Reads rows for a model and hands them out some at a time, so that files may be larger than memory: the columns of a
+/// table are found by name, whatever their order, and made into features as in the training data. Labels are passed over
+/// where they are not wanted.
+pub fn for_model(
+    model: &Model,
+    data: &[PathBuf],
+    flags: &DataFlags,
+    with_targets: bool,
+    each: &mut dyn FnMut(Dataset) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     if with_targets {
         check_label(flags)?;
     }
     let recipe = model.table.clone().map(Arc::new);
-    let data = read_as(path, flags, &ReadOptions { recipe, with_targets, ..flags.options() }, false)?;
-    check_columns(model, &data, path)?;
-    Ok(data)
+    let options = ReadOptions { recipe, with_targets, ..flags.options() };
+    let names = flags.names.as_deref().map(|file| read_names(file).map(|names| (names, file))).transpose()?;
+    for path in sources(data)? {
+        let (mut columns, mut is_first, mut failure) = (0, true, None);
+        let mut take = |mut piece: Dataset| {
+            columns = columns.max(piece.matrix.n_cols());
+            if let Some((names, file)) = &names {
+                check_names(names, columns, file)?;
+                piece.names = is_first.then(|| names.clone());
+            }
+            check_names_of(model, &piece, &path)?;
+            is_first = false;
+            each(piece)
+        };
+        let outcome = read_pieces(&path, &options, &mut |piece| {
+            // The library knows no failures of ours: this one ends the reading and is handed on below.
+            take(piece).map_err(|error| {
+                failure = Some(error);
+                obprox::Error::Data(String::new())
+            })
+        });
+        failure.map_or(Ok(()), Err)?;
+        outcome?;
+        if columns > model.n_features {
+            let (file, knows) = (shown(&path), model.n_features);
+            eprintln!("obprox: note: {file}: {columns} columns, the model knows the first {knows}");
+        }
+    }
+    Ok(())
+}
+
+/// Data to score a model on, in memory or in shards.
+pub enum Test {
+    Memory(Dataset),
+    Shards(Arc<ShardedData>),
+}
+
+impl Test {
+    /// How well a model does on it.
+    pub fn measure(&self, model: &Model) -> obprox::Result<Metrics> {
+        match self {
+            Self::Memory(data) => model.evaluate(data),
+            Self::Shards(data) => model.evaluate_shards(data),
+        }
+    }
+
+    fn targets(&self) -> obprox::Result<Buffer<f64>> {
+        match self {
+            Self::Memory(data) => Ok(data.targets.clone()),
+            Self::Shards(data) => data.targets(),
+        }
+    }
 }
 
 /// Reads training and test data and states the problem; everything that could be wrong with them is refused here.
@@ -106,70 +177,69 @@ pub fn problem(
     lambda: Lambda,
     (reading, table): (&DataFlags, &TableFlags),
     quiet: bool,
-) -> Result<(Problem, Option<Dataset>), Failure> {
+) -> Result<(Problem, Option<Test>), Failure> {
     check_label(reading)?;
     let rows = self::data(data, reading, table, quiet)?;
     let options = ReadOptions { recipe: rows.recipe.clone(), ..reading.options() };
-    let test_rows = test.map(|path| read_as(path, reading, &options, quiet)).transpose()?;
+    let test_rows = test.map(|path| read_as(path, reading, &options, quiet).map(Test::Memory)).transpose()?;
     let problem = problem.problem(rows, data, lambda, quiet)?;
     check_labels(&problem, test_rows.as_ref().zip(test))?;
     Ok((problem, test_rows))
 }
 
-/// The same of rows that are read shard by shard; the test data is in memory.
-pub fn problem_of_shards(
-    shards: Arc<ShardedData>,
+/// The same of files that are read shard by shard, where `--memory` asks for that.
+pub fn problem_of(
+    data: &[PathBuf],
     test: Option<&Path>,
     problem: &ProblemFlags,
     lambda: Lambda,
-    (reading, table): (&DataFlags, &TableFlags),
+    (reading, table, memory): (&DataFlags, &TableFlags, &MemoryFlags),
     quiet: bool,
-) -> Result<(Problem, Option<Dataset>), Failure> {
-    check_label(reading)?;
-    let rows = test.map(|path| self::data(path, reading, table, quiet)).transpose()?;
+) -> Result<(Problem, Option<Test>), Failure> {
+    let Some(shards) = memory.shards(data, &reading.options(), quiet)? else {
+        return self::problem(&data[0], test, problem, lambda, (reading, table), quiet);
+    };
+    let options = ReadOptions { recipe: shards.recipe().cloned().map(Arc::new), ..reading.options() };
+    let of_test = |path: &Path| memory.shards(&[path.to_owned()], &options, quiet);
+    let test_rows = test.map(of_test).transpose()?.flatten();
+    test_rows.iter().for_each(|test| shards.leave_room_for(test));
     let problem = problem.problem_of_shards(shards, lambda, quiet)?;
-    check_labels(&problem, rows.as_ref().zip(test))?;
-    Ok((problem, rows))
+    let test_rows = test_rows.map(Test::Shards);
+    check_labels(&problem, test_rows.as_ref().zip(test))?;
+    Ok((problem, test_rows))
 }
 
 /// Refuses test rows whose label the problem does not know, before any training.
-fn check_labels(problem: &Problem, test: Option<(&Dataset, &Path)>) -> Result<(), Failure> {
-    let Some((test, file)) = test else { return Ok(()) };
-    let known = problem.labels();
-    let unknown = |label: &f64| !known.is_empty() && !known.contains(label);
-    match test.targets.iter().position(unknown) {
+fn check_labels(problem: &Problem, test: Option<(&Test, &Path)>) -> Result<(), Failure> {
+    let Some((test, file)) = test.filter(|_| !problem.labels().is_empty()) else { return Ok(()) };
+    let (known, targets) = (problem.labels(), test.targets()?);
+    match targets.iter().position(|label| !known.contains(label)) {
         None => Ok(()),
         Some(row) => Err(Failure::input(format!(
             "{}: row {}: the label {} does not occur in the training data, which has {}",
             shown(file),
             row + 1,
-            test.targets[row],
+            targets[row],
             crate::show::listed(known)
         ))),
     }
 }
 
-/// Compares the columns of data with those of a model: names must agree where both have them, and columns that the
-/// model does not know are worth a word.
-fn check_columns(model: &Model, data: &Dataset, file: &Path) -> Result<(), Failure> {
-    if let Some(names) = &data.names {
-        for (feature, expected) in &model.names {
-            match names.get(*feature as usize) {
-                Some(found) if found != expected => {
-                    return Err(Failure::input(format!(
-                        "{}: feature {} is named {found:?}, but {expected:?} in the model: the columns must have the \
-                         order of the training data",
-                        shown(file),
-                        feature + 1
-                    )));
-                }
-                _ => {}
+/// Compares the names of columns with those of a model, where both have them.
+fn check_names_of(model: &Model, data: &Dataset, file: &Path) -> Result<(), Failure> {
+    let Some(names) = &data.names else { return Ok(()) };
+    for (feature, expected) in &model.names {
+        match names.get(*feature as usize) {
+            Some(found) if found != expected => {
+                return Err(Failure::input(format!(
+                    "{}: feature {} is named {found:?}, but {expected:?} in the model: the columns must have the order \
+                     of the training data",
+                    shown(file),
+                    feature + 1
+                )));
             }
+            _ => {}
         }
-    }
-    let (has, knows) = (data.matrix.n_cols(), model.n_features);
-    if has > knows {
-        eprintln!("obprox: note: {}: {has} columns, the model knows the first {knows}", shown(file));
     }
     Ok(())
 }

@@ -14,8 +14,11 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
+#[cfg(not(feature = "paper"))]
+mod left_out;
 mod losses;
 mod net;
+#[cfg(feature = "paper")]
 mod paper;
 mod path;
 mod predict;
@@ -45,7 +48,6 @@ Examples:
   obprox cv train.svm --out model.json
   obprox report run.jsonl --out report.html
   obprox data inspect train.svm
-  obprox paper convex --data data
   obprox help fit                    every flag of a subcommand";
 
 #[derive(Subcommand)]
@@ -68,8 +70,12 @@ enum Command {
     Report(report::ReportCommand),
     /// Look at data files, convert, generate and download them
     Data(data::Data),
-    /// The paper's experiments, beside the paper's figures
+    /// The paper's experiments, beside the paper's figures (cargo feature paper)
+    #[cfg(feature = "paper")]
     Paper(paper::Paper),
+    /// The paper's experiments, beside the paper's figures (cargo feature paper)
+    #[cfg(not(feature = "paper"))]
+    Paper(left_out::LeftOut),
     /// Print a completion script for your shell
     Completions(completions::Completions),
 }
@@ -87,7 +93,10 @@ fn main() -> ExitCode {
         Command::Net(net) => net.run(),
         Command::Report(report) => report.run(),
         Command::Data(data) => data.run(),
+        #[cfg(feature = "paper")]
         Command::Paper(paper) => paper.run(),
+        #[cfg(not(feature = "paper"))]
+        Command::Paper(left_out) => left_out.refuse("paper", "paper"),
         Command::Completions(completions) => completions.run(),
     });
     watch::interrupt::status(match outcome {

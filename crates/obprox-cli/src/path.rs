@@ -13,9 +13,11 @@ use obprox_report::charts::charts;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::{CheckpointFlags, DataFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, in_pool};
-use crate::input::{self, shown};
-use crate::losses::Losses;
+use crate::flags::{
+    CheckpointFlags, DataFlags, MemoryFlags, PathFlags, ProblemFlags, ReportFlags, TableFlags, in_pool, named,
+};
+use crate::input::{self, Test, shown};
+use crate::losses;
 use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
 
@@ -24,7 +26,8 @@ use crate::watch::{Log, Origin, PathBar, interrupt};
 #[command(after_help = EXAMPLES)]
 pub struct PathCommand {
     /// LIBSVM, CSV, Parquet or Arrow file, plain or .gz .bz2 .xz .zst, or a cache; - is standard input
-    data: PathBuf,
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
 
     /// Labelled data to score every model on
     #[arg(long, value_name = "FILE")]
@@ -63,6 +66,9 @@ pub struct PathCommand {
 
     #[command(flatten)]
     reading: DataFlags,
+
+    #[command(flatten)]
+    memory: MemoryFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -134,6 +140,7 @@ impl PathCommand {
         let out = self.out.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
         self.report.check()?;
         self.checkpoint.check()?;
+        self.memory.check(&self.data, &self.reading, &self.table)?;
         self.check_paths()?;
         let threads = self.reading.start_threads()?;
         interrupt::listen()?;
@@ -142,44 +149,39 @@ impl PathCommand {
 
     fn work(&self, out: Option<(&Path, FileFormat)>, threads: usize) -> Result<(), Failure> {
         // ---- data --------------------------------------------------------------------------------------------
-        let (start, name) = (Lambda::OfMax(1.0), shown(&self.data));
-        let (problem, test) = input::problem(
-            &self.data,
-            self.test.as_deref(),
-            &self.problem,
-            start,
-            (&self.reading, &self.table),
-            self.quiet,
-        )?;
+        let (start, name) = (Lambda::OfMax(1.0), named(&self.data));
+        let flags = (&self.reading, &self.table, &self.memory);
+        let (problem, test) =
+            input::problem_of(&self.data, self.test.as_deref(), &self.problem, start, flags, self.quiet)?;
         let lambdas = self.path.lambdas();
         let count = lambdas.values(&problem).map_err(Failure::about(&name))?.len();
 
         // ---- the path ----------------------------------------------------------------------------------------
         let settings = self.path.settings();
         let mut bar = PathBar::new("path", Some(count), self.quiet);
+        bar.watch(&problem);
         let mut path = obprox::Path::new(&problem).settings(settings.clone()).lambdas(lambdas).observe(&mut bar);
-        if let Some(test) = &test {
-            path = path.validate(test);
-        }
+        path = match &test {
+            Some(Test::Memory(test)) => path.validate(test),
+            Some(Test::Shards(test)) => path.validate_shards(test),
+            None => path,
+        };
         if let Some((directory, resume)) = self.checkpoint.place() {
             path = path.checkpoint(directory, resume);
         }
         let steps = path.run().map_err(Failure::about(&name))?;
-        drop(bar);
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let (mut written, mut losses) = (Vec::new(), bar.losses());
+        let kept = if losses.is_empty() { self.checkpoint.kept() } else { String::new() };
         if let Some((path, format)) = out {
             let text = self.text(format, &problem, settings.tolerance, &steps);
-            match write_whole(path, |out| out.write_all(text.as_bytes())) {
-                Ok(()) => written.push(format!("path written to {}", path.display())),
-                Err(error) => written.extend(losses.rescue(path, error.into(), &text)?),
-            }
+            written.extend(losses.write("path", path, losses::text(&text))?);
         }
         let logged = self.log.is_some() || self.plot.is_some() || self.report.wanted();
         if logged && !steps.steps.is_empty() {
             let mut log =
-                Log::new(self.log.clone(), Origin::new(&self.data, self.test.as_deref(), &self.problem, threads));
+                Log::new(self.log.clone(), Origin::new(name.as_ref(), self.test.as_deref(), &self.problem, threads));
             log.path(&problem, &settings, &steps);
             let (runs, log) = log.finish(&mut losses)?;
             let report = Report::new(runs);
@@ -189,7 +191,6 @@ impl PathCommand {
         }
         if steps.stopped {
             let done = steps.steps.len();
-            let kept = self.checkpoint.kept();
             let words = format!("interrupted: {done} of {count} λ were done, the others are left out{kept}");
             show::note(&words, self.quiet);
         }
@@ -222,7 +223,7 @@ impl PathCommand {
         }
         let (out, plot) = (("--out", self.out.as_deref()), ("--plot", self.plot.as_deref()));
         let writes = [out, plot, ("--log", self.log.as_deref()), self.report.writes()];
-        input::check_paths(&self.data, self.test.as_deref(), &self.problem, &writes)
+        self.data.iter().try_for_each(|data| input::check_paths(data, self.test.as_deref(), &self.problem, &writes))
     }
 
     /// The file of a path.
@@ -235,7 +236,7 @@ impl PathCommand {
                 let record = Record {
                     format: "obprox-path",
                     version: 1,
-                    data: shown(&self.data),
+                    data: named(&self.data),
                     test: self.test.as_deref().map(shown),
                     loss: problem.loss().name(),
                     l2: problem.regularization().l2,

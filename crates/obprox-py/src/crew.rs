@@ -1,7 +1,8 @@
 //! Who works while Python does something else.
 //!
-//! Every call has threads of its own. A pool that lives as long as the process would not survive `fork`, which is how
-//! Python's multiprocessing starts its workers: the child would wait for threads that only its parent has.
+//! Every call has threads of its own, those of a call that has ended where it asks for as many: to start them would take
+//! longer than a small fit. They do not survive `fork`, which is how Python's multiprocessing starts its workers: the
+//! child would wait for threads that only its parent has, so it starts others.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -22,16 +23,36 @@ const TICK: Duration = Duration::from_millis(50);
 /// ends at its next step, and keeps its data alive until then.
 const PATIENCE: Duration = Duration::from_millis(400);
 
+/// Threads that wait for the next call, how many were asked for, and the process they are of.
+static IDLE: Mutex<Option<(u32, usize, ThreadPool)>> = Mutex::new(None);
+
+/// Threads for one call, which [`keep`] takes back.
 fn pool(threads: usize) -> PyResult<ThreadPool> {
+    // A lock that is held was perhaps so when the process was forked, and will be for ever.
+    match IDLE.try_lock().ok().and_then(|mut idle| idle.take()) {
+        // Nothing of it may be touched, not even to end it.
+        Some((process, _, of_the_parent)) if process != std::process::id() => std::mem::forget(of_the_parent),
+        Some((_, count, pool)) if count == threads => return Ok(pool),
+        _ => {}
+    }
     let built = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("obprox-{at}")).build();
     let count = if threads == 0 { "a thread for each core".to_owned() } else { format!("{threads} threads") };
     built.map_err(|error| PyRuntimeError::new_err(format!("the system does not give {count}: {error}: lower n_jobs")))
 }
 
+/// Leaves the threads of a call that has ended to the next.
+fn keep(threads: usize, pool: ThreadPool) {
+    if let Ok(mut idle) = IDLE.try_lock() {
+        *idle = Some((std::process::id(), threads, pool));
+    }
+}
+
 /// Does a short piece of work on so many threads (0: as many as there are cores), the interpreter's lock given back.
 pub fn work<T: Send>(py: Python<'_>, threads: usize, job: impl FnOnce() -> obprox::Result<T> + Send) -> PyResult<T> {
     let pool = pool(threads)?;
-    py.detach(|| pool.install(job)).map_err(|error| raise(py, error))
+    let done = py.detach(|| pool.install(job));
+    keep(threads, pool);
+    done.map_err(|error| raise(py, error))
 }
 
 /// What the solver's thread says to the caller's.
@@ -110,7 +131,10 @@ pub fn supervise<T: Send + 'static>(
     });
     loop {
         let heard = match py.detach(|| listen(&hear, TICK)) {
-            Ok(Message::Done(result)) => return result.map_err(|error| raise(py, error)),
+            Ok(Message::Done(result)) => {
+                keep(threads, pool);
+                return result.map_err(|error| raise(py, error));
+            }
             Ok(Message::Epoch(record, reply)) => caller.epoch(py, &record).map(|control| {
                 let _ = reply.send(control);
             }),

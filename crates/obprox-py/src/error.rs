@@ -44,14 +44,12 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
 /// The name of a parameter in Python, where it has another one than in the library.
 fn name_in_python(name: &str) -> &str {
     match name {
-        "batch" => "batch_size",
         "class weights" => "class_weight",
         "folds" | "splits" => "cv",
         "lambda" => "alpha",
         "lambdas" => "alphas",
         "nnz" => "max_features",
         "row weights" | "score weights" => "sample_weight",
-        "step" => "step_size",
         other => other,
     }
 }

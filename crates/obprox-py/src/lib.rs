@@ -4,6 +4,7 @@
 //! library works, results become numpy arrays. What users call is written in Python, in `python/obprox`.
 
 mod arrays;
+mod cluster;
 mod columns;
 mod crew;
 mod cv;
@@ -17,12 +18,15 @@ mod path;
 mod problem;
 mod read;
 mod settings;
+mod shards;
 
 use pyo3::prelude::*;
 
 /// The compiled part of obprox.
 #[pymodule(name = "_core")]
 mod core {
+    #[pymodule_export]
+    use crate::cluster::{Cluster, is_kept, work_file, work_rows};
     #[pymodule_export]
     use crate::columns::columns;
     #[pymodule_export]
@@ -45,6 +49,8 @@ mod core {
     use crate::read::{read_file, write_cache_file};
     #[pymodule_export]
     use crate::settings::Settings;
+    #[pymodule_export]
+    use crate::shards::Shards;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

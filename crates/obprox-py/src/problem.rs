@@ -9,9 +9,18 @@ use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::{ClassWeights, Lambda, Lambdas, Problem as Inner, Terms};
 use pyo3::prelude::*;
 
+use crate::cluster::Cluster;
 use crate::crew::work;
 use crate::error::{parameter, raise};
 use crate::matrix::Matrix;
+use crate::shards::Shards;
+
+/// Rows in memory, or in files.
+#[derive(FromPyObject)]
+enum Rows<'py> {
+    Memory(PyRef<'py, Matrix>),
+    Files(PyRef<'py, Shards>),
+}
 
 /// What is minimised: (1/W) Σ wᵢ·loss(yᵢ, x·dᵢ + b) + α·(r‖x‖₁ + (1 − r)/2·‖x‖₂²).
 #[pyclass(frozen, module = "obprox._core")]
@@ -32,7 +41,7 @@ impl Problem {
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
-        matrix: &Matrix,
+        matrix: Rows<'_>,
         targets: PyReadonlyArray1<'_, f64>,
         loss: &str,
         parameter: Option<f64>,
@@ -50,9 +59,12 @@ impl Problem {
     ) -> PyResult<Self> {
         let kind = loss_kind(loss, parameter)?;
         let targets: Vec<f64> = targets.as_array().to_vec();
-        if targets.len() != matrix.inner.n_rows() {
-            let message = format!("{} targets for {} rows", targets.len(), matrix.inner.n_rows());
-            return Err(self::parameter("y", message));
+        let n_rows = match &matrix {
+            Rows::Memory(matrix) => matrix.inner.n_rows(),
+            Rows::Files(shards) => shards.inner.n_rows(),
+        };
+        if targets.len() != n_rows {
+            return Err(self::parameter("y", format!("{} targets for {n_rows} rows", targets.len())));
         }
         let vector = |array: Option<PyReadonlyArray1<'_, f64>>| array.map(|array| array.as_array().to_vec());
         let many = many.map(|many| {
@@ -74,13 +86,64 @@ impl Problem {
             intercept: fit_intercept,
             ..Terms::default()
         };
-        let matrix = matrix.inner.clone();
-        let inner = work(py, threads, move || {
-            if let Some(many) = many {
-                return Inner::new(Dataset::new(matrix, many.rows()), Arc::new(many), &terms);
+        let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
+        let inner = match matrix {
+            Rows::Files(shards) => {
+                let shards = Arc::clone(&shards.inner);
+                work(py, threads, move || Inner::of_shards_with(shards, targets, kind.build(classes), &terms))
             }
-            let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
-            Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms)
+            Rows::Memory(matrix) => {
+                let matrix = matrix.inner.clone();
+                work(py, threads, move || match many {
+                    Some(many) => Inner::new(Dataset::new(matrix, many.rows()), Arc::new(many), &terms),
+                    None => Inner::new(Dataset::new(matrix, targets), kind.build(classes), &terms),
+                })
+            }
+        };
+        Ok(Self { inner: inner? })
+    }
+
+    /// States a problem of rows that are elsewhere, which have their targets and weights with them.
+    #[staticmethod]
+    #[pyo3(signature = (
+        cluster, loss, *, parameter=None, class_weights=None, balanced=false, feature_weights=None, bounds=None,
+        groups=None, group_weights=None, group_l1=0.0, fit_intercept=true, threads=0
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn remote(
+        py: Python<'_>,
+        cluster: &Cluster,
+        loss: &str,
+        parameter: Option<f64>,
+        class_weights: Option<Vec<(f64, f64)>>,
+        balanced: bool,
+        feature_weights: Option<PyReadonlyArray1<'_, f64>>,
+        bounds: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+        groups: Option<PyReadonlyArray1<'_, u32>>,
+        group_weights: Option<PyReadonlyArray1<'_, f64>>,
+        group_l1: f64,
+        fit_intercept: bool,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let kind = loss_kind(loss, parameter)?;
+        let vector = |array: Option<PyReadonlyArray1<'_, f64>>| array.map(|array| array.as_array().to_vec());
+        let weights = vector(feature_weights);
+        let bounds = bounds.map(|(low, high)| (low.as_array().to_vec(), high.as_array().to_vec()));
+        let groups = groups.map(|groups| groups.as_array().to_vec());
+        let penalty = penalty(bounds, weights.as_ref(), groups, vector(group_weights), group_l1);
+        let penalty = penalty.map_err(|error| raise(py, error))?;
+        let terms = Terms {
+            lambda: Lambda::Value(0.0),
+            class_weights: if balanced { Some(ClassWeights::Balanced) } else { class_weights.map(ClassWeights::Given) },
+            feature_weights: weights.filter(|_| penalty.is_none()),
+            penalty,
+            intercept: fit_intercept,
+            ..Terms::default()
+        };
+        let data = Arc::clone(&cluster.inner);
+        let inner = work(py, threads, move || {
+            let classes = if kind == LossKind::Softmax { data.distinct_labels()?.len() } else { 1 };
+            Inner::of_remote(data, kind.build(classes), &terms)
         })?;
         Ok(Self { inner })
     }
@@ -90,6 +153,26 @@ impl Problem {
         let (l1, l2) = penalties(alpha, l1_ratio)?;
         let inner = self.inner.clone().with_lambda(Lambda::Value(l1)).and_then(|problem| problem.with_l2(l2));
         Ok(Self { inner: inner.map_err(|error| raise(py, error))? })
+    }
+
+    /// The same problem with λ as the command takes it, "1/N", "0.1max" or a number, and λ₂; the data is shared.
+    fn with_lambda(&self, py: Python<'_>, lambda_: &str, l2: f64) -> PyResult<Self> {
+        let number = |text: &str| {
+            text.parse::<f64>().map_err(|_| parameter("lambda", format!("{text:?} is none of 1/N, 0.1max or a number")))
+        };
+        let lambda = match (lambda_, lambda_.strip_suffix("max")) {
+            ("1/N", _) => Lambda::OverN,
+            (_, Some(share)) => Lambda::OfMax(number(share)?),
+            _ => Lambda::Value(number(lambda_)?),
+        };
+        let inner = self.inner.clone().with_lambda(lambda).and_then(|problem| problem.with_l2(l2));
+        Ok(Self { inner: inner.map_err(|error| raise(py, error))? })
+    }
+
+    /// λ.
+    #[getter]
+    fn lambda_(&self) -> f64 {
+        self.inner.lambda()
     }
 
     /// The α that C stands for: 1/(C·W), where the sum of the losses and not their mean is weighed by C.

@@ -25,7 +25,7 @@ enum Given {
 impl Settings {
     #[new]
     #[pyo3(signature = (
-        solver="auto", *, max_iter=None, tol=1e-6, batch_size=None, step_size=None, schedule="decay", decay=None,
+        solver="auto", *, max_iter=None, tol=1e-6, batch=None, step=None, schedule="decay", decay=None,
         n_p=None, n_o=None, switch=None, gamma=None, average=false, seed=0
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -33,8 +33,8 @@ impl Settings {
         solver: &str,
         max_iter: Option<u64>,
         tol: f64,
-        batch_size: Option<Given>,
-        step_size: Option<Given>,
+        batch: Option<Given>,
+        step: Option<Given>,
         schedule: &str,
         decay: Option<f64>,
         n_p: Option<u64>,
@@ -58,18 +58,18 @@ impl Settings {
             (method, _) => method,
         };
         let defaults = Inner::with_method(method);
-        let batch = match batch_size {
+        let batch = match batch {
             None => defaults.batch,
             Some(Given::Number(rows)) if rows >= 1.0 && rows.fract() == 0.0 => Batch::Rows(rows as usize),
             Some(Given::Word(word)) if word == "all" => Batch::All,
-            _ => return Err(parameter("batch_size", "must be a whole number, at least 1, or \"all\"")),
+            _ => return Err(parameter("batch", "must be a whole number, at least 1, or \"all\"")),
         };
-        let step = match step_size {
+        let step = match step {
             None => defaults.step,
             Some(Given::Number(value)) => StepSize::Value(value),
             Some(Given::Word(word)) if word == "auto" => StepSize::Auto,
             Some(Given::Word(word)) => {
-                return Err(parameter("step_size", format!("{word:?} is no number and not auto")));
+                return Err(parameter("step", format!("{word:?} is no number and not auto")));
             }
         };
         let schedule = match schedule {

@@ -159,6 +159,7 @@ fn every_chart_is_a_picture() {
         let svg = named.figure().to_svg();
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{}", named.name);
         assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("<script"), "{}", named.name);
+        #[cfg(feature = "png")]
         assert!(named.figure().to_png().unwrap().starts_with(b"\x89PNG"), "{}", named.name);
     }
 }
@@ -181,8 +182,11 @@ fn a_picture_without_data_is_a_picture() {
     let lost = empty.clone().series(Series::line("x", [(f64::NAN, 1.0), (1.0, -1.0)])).mark(f64::NAN, "nowhere");
     for chart in [empty, lost] {
         assert!(chart.is_empty());
+        assert!(Figure::of(chart.clone()).to_svg().starts_with("<svg "));
+        #[cfg(feature = "png")]
         assert!(Figure::of(chart).to_png().is_ok());
     }
+    #[cfg(feature = "png")]
     assert!(Figure::new([]).to_png().is_err(), "nothing at all is none");
 }
 

@@ -123,9 +123,14 @@ pub(crate) fn fingerprint(problem: &Problem) -> String {
     let mut hash = Hash::default();
     let matrix = problem.matrix();
     if let Some(shards) = problem.shards() {
-        hash.write_u64(shards.sum());
+        hash.write_u64(shards.sum() ^ u64::from(problem.scaling().is_some()));
     }
-    for row in 0..problem.n_rows() {
+    if let Some(remote) = problem.remote() {
+        // How the rows are weighed is in what is said to those who have them.
+        hash.write_u64(remote.sum());
+        let _ = write!(hash, "{:?}", problem.statement().weighing);
+    }
+    for row in (0..problem.n_rows()).filter(|_| problem.remote().is_none()) {
         hash.write_u64(problem.targets()[row].to_bits());
         hash.write_u64(problem.row_weight(row).to_bits());
         if !problem.in_shards() {

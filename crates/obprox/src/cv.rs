@@ -116,6 +116,9 @@ pub type Visit<'a> = &'a (dyn Fn(usize, usize, &Fit) + Sync);
 /// Hears of every step of every fold, from several threads at once, and may ask to stop.
 pub type Watch<'a> = &'a (dyn Fn(&FoldProgress) -> Control + Sync);
 
+/// Is told, from several threads at once, that what a fold has done could not be kept; whether to go on without.
+pub type Unsaved<'a> = &'a (dyn Fn(&Error) -> Control + Sync);
+
 /// A cross-validation to be.
 ///
 /// ```
@@ -139,6 +142,7 @@ pub struct CrossValidation<'a> {
     score_weights: Option<Vec<f64>>,
     over_total: bool,
     watch: Option<Watch<'a>>,
+    unsaved: Option<Unsaved<'a>>,
     visit: Option<Visit<'a>>,
     checkpoint: Option<(PathBuf, bool)>,
 }
@@ -156,6 +160,7 @@ impl<'a> CrossValidation<'a> {
             score_weights: None,
             over_total: false,
             watch: None,
+            unsaved: None,
             visit: None,
             checkpoint: None,
         }
@@ -207,6 +212,12 @@ impl<'a> CrossValidation<'a> {
     /// Sets who watches.
     pub fn watch(mut self, watch: Watch<'a>) -> Self {
         self.watch = Some(watch);
+        self
+    }
+
+    /// Sets who is told that a part could not be kept, and says whether to go on without; else that is an error.
+    pub fn unsaved(mut self, unsaved: Unsaved<'a>) -> Self {
+        self.unsaved = Some(unsaved);
         self
     }
 
@@ -310,11 +321,10 @@ impl<'a> CrossValidation<'a> {
         let pairs: Vec<(f64, f64)> = pairs.iter().map(|(lambda, l2)| (lambda * stretch, l2 * stretch)).collect();
         let mut scores = Vec::with_capacity(pairs.len());
         let progress = FoldProgress { fold: number, done: 0, lambdas: pairs.len() };
-        let mut teller = self.watch.map(|watch| Teller { watch, progress });
-        let observer = teller.as_mut().map(|teller| teller as &mut dyn Observer);
+        let mut teller = Teller { watch: self.watch, unsaved: self.unsaved, progress };
         let name = format!("fold-{number}");
         let kept = kept.map(|kept| (kept, &name[..]));
-        let stopped = walk(&rest, &self.settings, &pairs, kept, observer, &mut |_, fit| {
+        let stopped = walk(&rest, &self.settings, &pairs, kept, Some(&mut teller), &mut |_, fit| {
             let (loss, score) = self.score(&split.test, &fit.point);
             if let Some(visit) = self.visit {
                 visit(number, scores.len(), fit);
@@ -443,21 +453,32 @@ fn r2(predicted: &[(f64, f64, f64)]) -> Option<f64> {
 
 /// Turns the runs of a fold into what the watcher hears.
 struct Teller<'a> {
-    watch: Watch<'a>,
+    watch: Option<Watch<'a>>,
+    unsaved: Option<Unsaved<'a>>,
     progress: FoldProgress,
+}
+
+impl Teller<'_> {
+    fn tell(&self) -> Control {
+        self.watch.map_or(Control::Continue, |watch| watch(&self.progress))
+    }
 }
 
 impl Observer for Teller<'_> {
     fn step(&mut self, _: &Progress) -> Control {
-        (self.watch)(&self.progress)
+        self.tell()
     }
 
     fn epoch(&mut self, _: &EpochRecord) -> Control {
-        (self.watch)(&self.progress)
+        self.tell()
+    }
+
+    fn unsaved(&mut self, error: &Error) -> Control {
+        self.unsaved.map_or(Control::Stop, |unsaved| unsaved(error))
     }
 
     fn end(&mut self, _: &Fit) {
         self.progress.done += 1;
-        (self.watch)(&self.progress);
+        self.tell();
     }
 }

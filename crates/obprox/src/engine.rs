@@ -3,8 +3,8 @@
 //! The cost of a step follows the nonzeros of its batch, never n: a coordinate that the batch does not mention is not
 //! looked at, and [`Rule::value`] tells later what it has become meanwhile. A step
 //!
-//! 1. is given the rows of the batch one after the other, their features numbered 0, 1, … as they were met (`reader`
-//!    remembers the number, 4 bytes a feature);
+//! 1. is handed a copy of the batch's rows (`batches.rs`), their features numbered 0, 1, … as they were met (a mark of 4
+//!    bytes a feature remembers the number);
 //! 2. fetches each feature's weight once, into an array so small that it stays in the cache;
 //! 3. runs margins, losses and gradient on that array;
 //! 4. gives each coordinate its gradient.
@@ -14,22 +14,21 @@
 //! coordinate then takes part in every step, those without gradient with gradient zero, which is the same step.
 
 pub(crate) mod blocks;
-pub(crate) mod reader;
 
-use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
 use bytemuck::Zeroable;
 
-use self::reader::{Batch, Reader};
+use crate::Result;
+use crate::batches::Batch;
 use crate::checkpoint::{read_array, read_exactly, write_array};
-use crate::data::{Gathered, Matrix};
+use crate::data::Gathered;
 use crate::huge::Huge;
 use crate::method::{Clock, Rule, Touches};
 use crate::penalty::{L1, Separable, Term};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::problem::{Point, Problem};
-use crate::rows::pass;
+use crate::rows::full::Anchor;
 use crate::switch::Phase;
 
 /// An engine whose rule and penalty are hidden: one virtual call a step.
@@ -41,20 +40,16 @@ pub(crate) trait Stepper {
     /// The kind of the steps to come.
     fn enter(&mut self, phase: Phase);
     /// Prepares an epoch: the anchor's full gradient, where the rule has one.
-    fn begin_epoch(&mut self, now: &Clock);
-    /// Lends what reads the batches of an epoch; nothing where steps read them by themselves.
-    fn lend_reader(&mut self) -> Option<Reader> {
-        None
-    }
-    /// Takes it back.
-    fn return_reader(&mut self, _reader: Reader) {}
-    /// Takes one step on these rows, which are the batch where there is one who reads them; false where a gradient was not
-    /// finite.
-    fn step(&mut self, rows: &[u32], batch: Option<&Batch>, now: &Clock) -> bool;
+    fn begin_epoch(&mut self, now: &Clock) -> Result<()>;
+    /// Takes one step on a batch, which has rows of these numbers; false where a gradient was not finite.
+    fn step(&mut self, rows: &[u32], batch: &Batch, now: &Clock) -> bool;
     /// Ends an epoch; `now` is the moment after its last step.
     fn end_epoch(&mut self, now: &Clock);
-    /// From here on zeros stay zeros: drops their columns where that saves enough work.
-    fn compact(&mut self, now: &Clock);
+    /// From here on zeros stay zeros: drops their columns where that saves enough work, and where a copy of rows that take
+    /// so many bytes does not take too many. Whether it did.
+    fn compact(&mut self, bytes: usize, now: &Clock) -> bool;
+    /// The features that were not dropped, where some were: those that rows are to have.
+    fn kept(&self) -> Option<&[u32]>;
     /// All weights as of now.
     fn point(&self, now: &Clock) -> Point;
     /// Starts from a point.
@@ -82,11 +77,12 @@ const FREE: L1 = L1 { l1: 0.0 };
 
 struct Engine<'a, R: Rule, P: Separable> {
     problem: &'a Problem,
-    matrix: Cow<'a, Matrix>,
     penalty: P,
     rule: R,
     /// Feature j, output k at j·K + k.
     coords: Huge<R::Coord>,
+    /// Features that rows have.
+    n_features: usize,
     intercept: Vec<R::Coord>,
     /// The features left after compaction, by their own numbers.
     kept: Option<Vec<u32>>,
@@ -95,8 +91,6 @@ struct Engine<'a, R: Rule, P: Separable> {
     /// Entries walked in this epoch, and those of them with a weight that was not zero.
     walked: u64,
     live: u64,
-    /// Reads the batches; none while it is lent, or as long as no one asked.
-    reader: Option<Reader>,
     work: Work,
 }
 
@@ -193,16 +187,15 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
         let outputs = problem.outputs();
         Self {
             problem,
-            matrix: Cow::Borrowed(problem.matrix()),
             penalty,
             rule,
             coords: Huge::zeros(problem.n_features() * outputs),
+            n_features: problem.n_features(),
             intercept: vec![Zeroable::zeroed(); if problem.has_intercept() { outputs } else { 0 }],
             kept: None,
             anchor: Vec::new(),
             walked: 0,
             live: 0,
-            reader: None,
             work: Work::default(),
         }
     }
@@ -304,33 +297,23 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         self.rule.enter(phase);
     }
 
-    fn begin_epoch(&mut self, now: &Clock) {
+    fn begin_epoch(&mut self, now: &Clock) -> Result<()> {
         (self.walked, self.live) = (0, 0);
         if !R::ANCHORED {
-            return;
+            return Ok(());
         }
-        let margins = pass::margins(self.problem.matrix(), &self.point(now));
-        self.anchor = pass::row_gradients(self.problem, &margins);
-        let gradient = pass::gradient(self.problem, &self.anchor);
-        for (coord, gradient) in self.coords.iter_mut().zip(gradient.iter().copied()) {
+        let Anchor { rows, weights, intercept } = Anchor::at(self.problem, &self.point(now))?;
+        self.anchor = rows;
+        for (coord, gradient) in self.coords.iter_mut().zip(weights.iter().copied()) {
             self.rule.anchor(coord, gradient);
         }
-        let gradient = pass::intercept_gradient(self.problem, &self.anchor);
-        for (coord, gradient) in self.intercept.iter_mut().zip(gradient) {
+        for (coord, gradient) in self.intercept.iter_mut().zip(intercept) {
             self.rule.anchor(coord, gradient);
         }
+        Ok(())
     }
 
-    fn lend_reader(&mut self) -> Option<Reader> {
-        Some(self.reader.take().unwrap_or_else(|| Reader::new(&self.matrix)))
-    }
-
-    fn return_reader(&mut self, reader: Reader) {
-        self.reader = Some(reader);
-    }
-
-    fn step(&mut self, rows: &[u32], batch: Option<&Batch>, now: &Clock) -> bool {
-        let Some(batch) = batch else { return true };
+    fn step(&mut self, rows: &[u32], batch: &Batch, now: &Clock) -> bool {
         let width = self.problem.outputs();
         self.fetch(&batch.features, rows.len(), now);
         self.walked += batch.rows.columns.len() as u64;
@@ -354,12 +337,12 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         }
     }
 
-    fn compact(&mut self, now: &Clock) {
+    fn compact(&mut self, bytes: usize, now: &Clock) -> bool {
         let width = self.problem.outputs();
         let share = self.live as f64 / (self.walked.max(1) * width as u64) as f64;
-        let bytes = self.matrix.bytes() as f64;
+        let bytes = bytes as f64;
         if self.walked == 0 || share > WORTH_COMPACTING || share * bytes > COPY_BYTES.max(COPY_SHARE * bytes) {
-            return;
+            return false;
         }
         // A feature stays while any of its outputs is not zero, or where nothing holds it at zero.
         let stays = |feature: &u32| {
@@ -367,19 +350,22 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
             let coords = &self.coords[*feature as usize * width..(*feature as usize + 1) * width];
             term.kink() == 0.0 || coords.iter().any(|coord| self.rule.value(coord, term, now) != 0.0)
         };
-        let features: Vec<u32> = (0..self.matrix.n_cols() as u32).filter(stays).collect();
+        let features: Vec<u32> = (0..self.n_features as u32).filter(stays).collect();
         let mut coords = Huge::zeros(features.len() * width);
         for (new, &old) in coords.chunks_exact_mut(width).zip(&features) {
             new.copy_from_slice(&self.coords[old as usize * width..(old as usize + 1) * width]);
         }
-        self.matrix = Cow::Owned(self.matrix.keep_columns(&features));
         self.penalty = self.penalty.keep(&features);
-        self.coords = coords;
-        self.reader = None;
+        (self.coords, self.n_features) = (coords, features.len());
         self.kept = Some(match self.kept.take() {
             Some(before) => features.iter().map(|&feature| before[feature as usize]).collect(),
             None => features,
         });
+        true
+    }
+
+    fn kept(&self) -> Option<&[u32]> {
+        self.kept.as_deref()
     }
 
     fn point(&self, now: &Clock) -> Point {
@@ -420,7 +406,7 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
 
     fn load(&mut self, input: &mut dyn Read, now: &Clock) -> io::Result<()> {
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-        let kept: Vec<u32> = read_array(input, self.matrix.n_cols())?;
+        let kept: Vec<u32> = read_array(input, self.n_features)?;
         let [compacted, walked, live] = read_array(input, 3)?[..] else { return Err(corrupt("counters")) };
         let rows = self.problem.n_rows() * self.problem.outputs();
         self.anchor = read_array(input, rows)?;
@@ -432,14 +418,13 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         }
         if compacted == 1 {
             if kept.windows(2).any(|pair| pair[0] >= pair[1])
-                || kept.last().is_some_and(|&last| last as usize >= self.matrix.n_cols())
+                || kept.last().is_some_and(|&last| last as usize >= self.n_features)
             {
                 return Err(corrupt("features"));
             }
-            self.matrix = Cow::Owned(self.matrix.keep_columns(&kept));
             self.penalty = self.penalty.keep(&kept);
+            self.n_features = kept.len();
             self.coords = Huge::zeros(kept.len() * self.problem.outputs());
-            self.reader = None;
             self.kept = Some(kept);
         }
         (self.walked, self.live) = (walked, live);

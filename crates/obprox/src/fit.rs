@@ -1,6 +1,7 @@
 //! The only loop: epochs, evaluation, observers, checkpoints, stopping.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -8,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::auto::{Auto, Carry};
 use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
-use crate::data::Dataset;
+use crate::data::{Dataset, ShardedData};
 use crate::engine::{Stepper, engine};
 use crate::loss::Task;
 use crate::method::Rule;
-use crate::model::Model;
+use crate::model::{Labelled, Model};
 use crate::observe::{Control, EpochRecord, Observer, Start};
 use crate::output::lock_directory;
 use crate::problem::{Point, Problem};
@@ -84,7 +85,7 @@ pub struct Run<'a> {
     observers: Vec<&'a mut dyn Observer>,
     checkpoint: Option<PathBuf>,
     resume: bool,
-    validation: Option<&'a Dataset>,
+    validation: Option<Labelled<'a>>,
     start: Option<&'a Point>,
     carry: Option<&'a mut Option<Carry>>,
     own: Option<Own<'a>>,
@@ -146,7 +147,13 @@ impl<'a> Run<'a> {
 
     /// Scores each evaluated epoch on this data.
     pub fn validate(mut self, data: &'a Dataset) -> Self {
-        self.validation = Some(data);
+        self.validation = Some(Labelled::Memory(data));
+        self
+    }
+
+    /// The same on rows that are read shard by shard.
+    pub fn validate_shards(mut self, data: &'a Arc<ShardedData>) -> Self {
+        self.validation = Some(Labelled::Shards(data));
         self
     }
 
@@ -292,7 +299,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         record.score = match self.validation {
-            Some(data) => Some(Model::new(self.problem, &solver.point(), &certificate).score(data)?),
+            Some(data) => Some(data.measure(&Model::new(self.problem, &solver.point(), &certificate))?.score()),
             None => None,
         };
         solver.measured(&certificate, record.score);
@@ -338,12 +345,13 @@ impl<'a> Run<'a> {
 
     /// The solver, before its first epoch.
     fn prepare(&mut self) -> Result<Box<dyn Solver + 'a>> {
-        if self.carry.is_some() {
-            self.problem.check_in_memory("a path")?;
-        }
         let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,
+            (own, method) if self.problem.remote().is_some() && (own.is_some() || *method != Method::Auto) => {
+                let message = format!("{} needs the rows in memory, and these are on other machines", method.name());
+                return Err(Error::parameter("method", message));
+            }
             (Some(Own::Rule(_)), method) if self.problem.regularization().blocks.is_some() => {
                 let penalty = self.problem.regularization().name().unwrap_or_default();
                 let message =
@@ -397,11 +405,15 @@ impl<'a> Run<'a> {
         (converged || state.stalled).then_some((status, certificate))
     }
 
-    fn save(&self, solver: &dyn Solver, state: &Header) -> Result<()> {
-        match &self.checkpoint {
-            Some(directory) => checkpoint::write(directory, state, |out| solver.save(out)),
-            None => Ok(()),
-        }
+    fn save(&mut self, solver: &dyn Solver, state: &Header) -> Result<()> {
+        let Some(directory) = &self.checkpoint else { return Ok(()) };
+        let saved = checkpoint::write(directory, state, |out| solver.save(out));
+        saved.or_else(|error| {
+            let tell = |observer: &mut &mut dyn Observer| observer.unsaved(&error);
+            // All of them are told.
+            let answers: Vec<Control> = self.observers.iter_mut().map(tell).collect();
+            if answers.contains(&Control::Continue) { Ok(()) } else { Err(error) }
+        })
     }
 }
 

@@ -31,6 +31,7 @@
 //! implements [`Observer`]; none needs a change in this crate. `ARCHITECTURE.md` shows the rooms and the flow.
 
 mod auto;
+mod batches;
 pub mod certificate;
 mod checkpoint;
 pub mod cv;
@@ -72,6 +73,7 @@ pub use model::{Block, Model};
 pub use observe::{Control, EpochRecord, Observer, Progress, Round, Stage, Start};
 pub use path::{Lambdas, Path};
 pub use problem::{Lambda, Point, Problem, Terms};
+pub use rows::remote;
 pub use settings::{Method, MethodKind, Settings};
 pub use solver::{Ended, Solver, Standing, Support};
 pub use targets::{ClassWeights, distinct};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::certificate::Certificate;
 use crate::fit::Fit;
 use crate::problem::Problem;
@@ -113,6 +114,11 @@ pub trait Observer {
     /// After each epoch.
     fn epoch(&mut self, _record: &EpochRecord) -> Control {
         Control::Continue
+    }
+    /// The state could not be saved. A run goes on without as soon as one observer says so; it ends with this error
+    /// otherwise, since nobody would know that it cannot be resumed.
+    fn unsaved(&mut self, _error: &Error) -> Control {
+        Control::Stop
     }
     /// After the run, whatever its status.
     fn end(&mut self, _fit: &Fit) {}

@@ -5,17 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::auto::Carry;
 use crate::certificate::Certificate;
 use crate::checkpoint::fingerprint;
-use crate::data::Dataset;
+use crate::data::{Dataset, ShardedData};
 use crate::fit::{Fit, Run, Status};
 use crate::kept::{Done, Kept, PART};
 use crate::metrics::Metrics;
-use crate::model::{Block, Model};
+use crate::model::{Block, Labelled, Model};
 use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
 use crate::problem::{Lambda, Point, Problem};
 use crate::settings::Settings;
@@ -166,7 +167,7 @@ pub struct Path<'a> {
     problem: &'a Problem,
     settings: Settings,
     lambdas: Lambdas,
-    validation: Option<&'a Dataset>,
+    validation: Option<Labelled<'a>>,
     observer: Option<&'a mut dyn Observer>,
     checkpoint: Option<(PathBuf, bool)>,
 }
@@ -198,7 +199,13 @@ impl<'a> Path<'a> {
 
     /// Measures each model on this data.
     pub fn validate(mut self, data: &'a Dataset) -> Self {
-        self.validation = Some(data);
+        self.validation = Some(Labelled::Memory(data));
+        self
+    }
+
+    /// The same on rows that are read shard by shard.
+    pub fn validate_shards(mut self, data: &'a Arc<ShardedData>) -> Self {
+        self.validation = Some(Labelled::Shards(data));
         self
     }
 
@@ -231,7 +238,7 @@ impl<'a> Path<'a> {
                 epochs: fit.epochs,
                 seconds: fit.seconds,
                 model: fit.model.clone(),
-                test: validation.map(|data| fit.model.evaluate(data)).transpose()?,
+                test: validation.map(|data| data.measure(&fit.model)).transpose()?,
             });
             Ok(())
         })?;
@@ -258,7 +265,8 @@ pub(crate) fn walk(
     for (number, pairs) in pairs.chunks(part).enumerate() {
         let found = kept.and_then(|(kept, name)| kept.part(name, number, problem)).filter(|f| f.len() == pairs.len());
         let (mut found, mut done) = (found.map(Vec::into_iter), Vec::new());
-        let mut carry = same_l2.then(|| Carry::new(floor));
+        // Shards are read anew for each λ, so there is the point alone to carry.
+        let mut carry = (same_l2 && !problem.in_shards()).then(|| Carry::new(floor));
         for &(lambda, l2) in pairs {
             if listener.stop {
                 return Ok(true);
@@ -278,7 +286,7 @@ pub(crate) fn walk(
             point = Some(fit.point);
         }
         if let (Some((kept, name)), None) = (kept, found) {
-            kept.keep(name, number, &done)?;
+            kept.keep(name, number, &done).or_else(|error| listener.forgo(error))?;
         }
     }
     Ok(false)
@@ -318,6 +326,14 @@ impl Listener<'_> {
         fit
     }
 
+    /// Goes on without what could not be kept, where the observer says so.
+    fn forgo(&mut self, error: Error) -> Result<()> {
+        match self.unsaved(&error) {
+            Control::Continue => Ok(()),
+            Control::Stop => Err(error),
+        }
+    }
+
     fn ask(&mut self, of: impl FnOnce(&mut dyn Observer) -> Control) -> Control {
         if let Some(observer) = &mut self.observer {
             self.stop |= of(&mut **observer) == Control::Stop;
@@ -339,6 +355,10 @@ impl Observer for Listener<'_> {
 
     fn epoch(&mut self, record: &EpochRecord) -> Control {
         self.ask(|observer| observer.epoch(record))
+    }
+
+    fn unsaved(&mut self, error: &Error) -> Control {
+        self.observer.as_mut().map_or(Control::Stop, |observer| observer.unsaved(error))
     }
 
     fn end(&mut self, fit: &Fit) {
@@ -416,7 +436,7 @@ fn search(
             None => solve(&problem, settings, start, &mut None, &mut listener)?,
         };
         if let (Some(kept), true, true) = (kept, again, fit.status != Status::Stopped) {
-            kept.keep("nnz", tried, &[Done::of(&fit)])?;
+            kept.keep("nnz", tried, &[Done::of(&fit)]).or_else(|error| listener.forgo(error))?;
         }
         tried += 1;
         Ok((Found { lambda, features: features(&fit.model), fit, tried }, listener.stop))

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
-use crate::loss::Loss;
+use crate::data::{Buffer, Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
+use crate::loss::{Loss, LossKind};
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
-use crate::rows::{Disk, Memory, Shards, stays_in_rows};
-use crate::targets::{ClassWeights, Targets, check_weights};
+use crate::rows::remote::{Kept as KeptFeatures, RemoteData, Shard, Statement, Weighing};
+use crate::rows::{Answer, Disk, Memory, Remote, Shards, Task, stays_in_rows};
+use crate::targets::{ClassWeights, Targets, check_labels, check_weights};
 use crate::{Error, Result};
 
 /// What a fit takes for a weight, at the least: the weight, its slope and bound, and what the solver keeps of it.
@@ -80,6 +81,8 @@ pub struct Problem {
     view: View,
     /// Where the rows are not in memory: then the matrix has none.
     shards: Option<Arc<ShardedData>>,
+    /// Where they are on other machines: then there are no targets either, but for one.
+    remote: Option<Arc<RemoteData>>,
     /// Where the rows are a shard: how many there are of all shards.
     of_rows: Option<usize>,
     at_zero: Arc<AtZero>,
@@ -95,6 +98,8 @@ struct View {
     kept: Option<Arc<[u32]>>,
     /// Features that were left out because their weights are 0 at the optimum; the density still counts them.
     left_out: usize,
+    /// How rows on other machines are weighed.
+    weighing: Arc<Weighing>,
 }
 
 impl Problem {
@@ -106,40 +111,123 @@ impl Problem {
     /// States a problem whose rows stay on a disk and are read shard by shard. What is kept in memory for each row is its
     /// target, and its weight where rows have weights.
     pub fn of_shards(shards: Arc<ShardedData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
-        if terms.standardize {
-            return Err(Error::parameter("standardize", "columns on a disk are worked on as they are"));
+        let targets = shards.targets()?;
+        Self::of_shards_with(shards, targets, loss, terms)
+    }
+
+    /// The same with other targets than the shards have, one a row.
+    pub fn of_shards_with(
+        shards: Arc<ShardedData>,
+        targets: impl Into<Buffer<f64>>,
+        loss: Arc<dyn Loss>,
+        terms: &Terms,
+    ) -> Result<Self> {
+        let targets = targets.into();
+        if targets.len() != shards.n_rows() {
+            let message = format!("{} targets for {} rows", targets.len(), shards.n_rows());
+            return Err(Error::parameter("targets", message));
         }
         let matrix = Matrix::from_rows(shards.n_cols(), &[]);
         let names = shards.names().map(<[String]>::to_vec);
-        let data = Dataset { matrix, targets: shards.targets()?, names, recipe: None };
+        let data = Dataset { matrix, targets, names, recipe: shards.recipe().cloned().map(Arc::new) };
         Self::of(data, Some(shards), loss, terms)
     }
 
-    fn of(data: Dataset, shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+    /// States a problem whose rows stay on other machines, which also have the weights of the rows.
+    pub fn of_remote(remote: Arc<RemoteData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+        if terms.standardize || terms.row_weights.is_some() {
+            let message = "rows on other machines are worked on as they are, and have their weights with them";
+            return Err(Error::parameter("standardize", message));
+        }
+        let (n_rows, n_cols) = (remote.n_rows(), remote.n_cols());
+        check_shape(n_rows, n_cols, loss.outputs())?;
+        let weights = check_feature_weights(terms, n_cols)?;
+        if LossKind::from_name(loss.name(), loss.parameter()).is_none() {
+            return Err(Error::parameter("loss", format!("the {} loss is not known on other machines", loss.name())));
+        }
+        let labels = check_labels(remote.labels(loss.as_ref())?, loss.as_ref())?;
+        let (weighing, total) = remote.weigh(&labels, terms.class_weights.as_ref())?;
+        let targets = Targets::remote(remote.first_target().unwrap_or(0.0), labels, total, loss.as_ref());
+        let blocks = blockwise(terms, None, n_cols, loss.outputs())?;
+        let problem = Self {
+            matrix: Arc::new(Matrix::from_rows(n_cols, &[])),
+            targets,
+            names: remote.names().map(Into::into),
+            recipe: None,
+            loss,
+            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
+            intercept: terms.intercept,
+            view: View { weighing: Arc::new(weighing), ..View::default() },
+            shards: None,
+            remote: Some(remote),
+            of_rows: None,
+            at_zero: Arc::default(),
+        };
+        problem.looked_at()?.with_lambda(terms.lambda)?.with_l2(terms.l2)
+    }
+
+    /// What whoever has a shard must know of this problem.
+    pub(crate) fn statement(&self) -> Statement {
+        Statement {
+            loss: (self.loss.name().into(), self.loss.parameter()),
+            outputs: self.loss.outputs() as u64,
+            width: self.loss.width(),
+            labels: self.labels().to_vec(),
+            weighing: self.view.weighing.as_ref().clone(),
+            intercept: self.intercept,
+            n_rows: self.n_rows() as u64,
+            n_cols: self.n_columns_of_data() as u64,
+            kept: self.view.kept.clone().map(KeptFeatures),
+        }
+    }
+
+    /// The rows of a shard on this machine, of a problem that was stated elsewhere; for the rows' own work, which does not
+    /// ask for the penalty.
+    pub(crate) fn of_remote_shard(shard: &Shard, statement: &Statement) -> Result<Self> {
+        let loss = statement.build_loss()?;
+        let Shard { data, weights, .. } = shard;
+        let class = |row: usize| statement.labels.partition_point(|&label| label < data.targets[row]);
+        let weights = statement.weighing.weights(weights.as_deref(), data.targets.len(), class);
+        let targets = Targets::of_remote_shard(data.targets.clone(), weights, &statement.labels, loss.as_ref());
+        let matrix = data.matrix.clone().widened(statement.n_cols as usize);
+        let matrix = match &statement.kept {
+            Some(kept) => matrix.keep_columns(&kept.0),
+            None => matrix,
+        };
+        Ok(Self {
+            matrix: Arc::new(matrix.filled()),
+            targets,
+            names: None,
+            recipe: None,
+            loss,
+            regularization: Regularization::l1(0.0),
+            intercept: statement.intercept,
+            view: View::default(),
+            shards: None,
+            remote: None,
+            of_rows: Some(statement.n_rows as usize),
+            at_zero: Arc::default(),
+        })
+    }
+
+    fn of(data: Dataset, mut shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
         let (n_rows, n_cols) = (data.targets.len(), data.matrix.n_cols());
-        if n_rows == 0 {
-            return Err(Error::Data("there are no rows to learn from".into()));
-        }
-        if n_rows >= u32::MAX as usize {
-            return Err(Error::Data(format!("{n_rows} rows: at most {} are supported", u32::MAX - 1)));
-        }
-        if n_cols.checked_mul(loss.outputs()).is_none_or(|size| size >= u32::MAX as usize) {
-            return Err(Error::Data(format!("{n_cols} columns × {} outputs are too many", loss.outputs())));
-        }
-        // A single stray index can ask for more memory than there is; say so instead of falling over it later.
-        let bytes = BYTES_A_WEIGHT * n_cols as u128 * loss.outputs() as u128;
-        memory::check(bytes, || format!("{n_cols} columns (is an index in the data wrong?)"))?;
-        let weights = terms.feature_weights.as_deref();
-        check_weights("feature weights", weights, n_cols, "features")?;
-        if let Some(at) = weights.unwrap_or_default().iter().position(|weight| weight.is_subnormal()) {
-            let message = "is too small to divide by; give 0 to leave the feature free, or more";
-            return Err(Error::parameter("feature weights", format!("number {} {message}", at + 1)));
-        }
+        check_shape(n_rows, n_cols, loss.outputs())?;
+        let weights = check_feature_weights(terms, n_cols)?;
         if let Some(recipe) = &data.recipe {
             recipe.check_loss(loss.as_ref())?;
         }
-        let targets = Targets::new(data.targets, loss.as_ref(), terms)?;
-        let (matrix, scaling) = if terms.standardize {
+        let targets = match &shards {
+            Some(shards) => {
+                Targets::of_shards(data.targets, &shards.ranges().collect::<Vec<_>>(), loss.as_ref(), terms)?
+            }
+            None => Targets::new(data.targets, loss.as_ref(), terms)?,
+        };
+        let (matrix, scaling) = if let Some(all) = shards.take_if(|_| terms.standardize) {
+            let scaling = Arc::new(all.scaling(terms.intercept)?);
+            shards = Some(Arc::new(Arc::unwrap_or_clone(all).scaled(Arc::clone(&scaling))?));
+            (data.matrix, Some(scaling))
+        } else if terms.standardize {
             let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
             (matrix, Some(Arc::new(scaling)))
         } else {
@@ -156,6 +244,7 @@ impl Problem {
             intercept: terms.intercept,
             view: View { scaling, ..View::default() },
             shards,
+            remote: None,
             of_rows: None,
             at_zero: Arc::default(),
         };
@@ -167,9 +256,14 @@ impl Problem {
         Ok(Self { at_zero: Arc::new(AtZero::of(&self)?), ..self })
     }
 
-    /// Whether the rows are read shard by shard.
+    /// Whether the rows are in shards, on a disk or on other machines.
     pub fn in_shards(&self) -> bool {
-        self.shards.is_some()
+        self.shards.is_some() || self.remote.is_some()
+    }
+
+    /// The shards on other machines, where they are there.
+    pub fn remote(&self) -> Option<&Arc<RemoteData>> {
+        self.remote.as_ref()
     }
 
     /// The shards that the rows are in, where they are not in memory.
@@ -180,7 +274,7 @@ impl Problem {
     /// Asks for rows in memory, for `what`.
     pub(crate) fn check_in_memory(&self, what: &str) -> Result<()> {
         match self.in_shards() {
-            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are read from shards"))),
+            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are in shards"))),
             false => Ok(()),
         }
     }
@@ -193,16 +287,43 @@ impl Problem {
     /// Reads the shards that are `wanted`, in their order and one ahead, each as a problem of its rows.
     pub(crate) fn read_shards<'a>(
         &'a self,
-        wanted: impl Fn(usize) -> bool + 'a,
+        wanted: impl Fn(usize) -> bool,
     ) -> impl Iterator<Item = Result<(Range<usize>, Self)>> + 'a {
-        let read = self.shards.iter().flat_map(move |shards| shards.read(self.view.kept.clone(), &wanted));
-        read.map(|shard| {
+        let wanted = (0..self.shards.as_ref().map_or(0, |shards| shards.n_shards())).filter(|&at| wanted(at)).collect();
+        self.read_rows(self.view.kept.clone(), wanted).map(|shard| {
             let (rows, matrix) = shard?;
             let targets = self.targets.of_shard(rows.clone());
             let view = View { kept: None, ..self.view.clone() };
             let (matrix, of_rows) = (Arc::new(matrix), Some(self.n_rows()));
             Ok((rows, Self { matrix, targets, view, shards: None, of_rows, ..self.clone() }))
         })
+    }
+
+    /// The targets and weights of each shard on a disk, as problems without columns.
+    pub(crate) fn targets_of_shards(&self) -> impl Iterator<Item = Self> + '_ {
+        let ranges = self.shards.iter().flat_map(|shards| shards.ranges());
+        ranges.map(|rows| {
+            let targets = self.targets.of_shard(rows);
+            Self { targets, shards: None, of_rows: Some(self.n_rows()), ..self.clone() }
+        })
+    }
+
+    /// A pass over the shards at x = 0.
+    pub(crate) fn at_zero_of_shards(&self, task: &Task) -> Result<Answer> {
+        match &self.remote {
+            Some(_) => Remote::at_zero(self, task),
+            None => Disk::at_zero(self, task),
+        }
+    }
+
+    /// Reads some shards in the order given and one ahead: the rows with some of the columns.
+    pub(crate) fn read_rows(
+        &self,
+        columns: Option<Arc<[u32]>>,
+        wanted: Vec<usize>,
+    ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
+        let read = |shards: &Arc<ShardedData>| shards.read(columns, wanted);
+        self.shards.as_ref().map(read).into_iter().flatten()
     }
 
     /// The same rows of a shard with these columns alone; for the rows' own work, which does not ask for the penalty.
@@ -291,8 +412,11 @@ impl Problem {
 
     /// The rows, for whoever has jobs for them.
     pub(crate) fn rows(&self) -> Box<dyn Shards> {
+        if self.remote.is_some() {
+            return Box::new(Remote::rows(Arc::new(self.clone()), stays_in_rows(self)));
+        }
         if self.in_shards() {
-            return Box::new(Disk::new(Arc::new(self.clone()), stays_in_rows(self)));
+            return Box::new(Disk::rows(Arc::new(self.clone()), stays_in_rows(self)));
         }
         Box::new(Memory::new(Arc::new(self.clone()), stays_in_rows(self)))
     }
@@ -314,7 +438,20 @@ impl Problem {
 
     /// Entries of the rows that are not zero, wherever they are.
     pub fn nnz(&self) -> usize {
-        self.shards.as_ref().map_or_else(|| self.matrix.nnz(), |shards| shards.nnz())
+        match (&self.remote, &self.shards) {
+            (Some(remote), _) => remote.nnz(),
+            (_, Some(shards)) => shards.nnz(),
+            _ => self.matrix.nnz(),
+        }
+    }
+
+    /// The columns of the data, those that are left out of the problem included.
+    pub(crate) fn n_columns_of_data(&self) -> usize {
+        match (&self.remote, &self.shards) {
+            (Some(remote), _) => remote.n_cols(),
+            (_, Some(shards)) => shards.n_cols(),
+            _ => self.matrix.n_cols(),
+        }
     }
 
     /// Targets as the loss wants them: ±1, class numbers or values.
@@ -392,7 +529,7 @@ impl Problem {
 
     /// N.
     pub fn n_rows(&self) -> usize {
-        self.targets.values.len()
+        self.remote.as_ref().map_or_else(|| self.targets.values.len(), |remote| remote.n_rows())
     }
 
     /// n.
@@ -445,6 +582,32 @@ impl Point {
     pub fn is_finite(&self) -> bool {
         self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())
     }
+}
+
+/// Whether a problem is of a size that can be solved.
+fn check_shape(n_rows: usize, n_cols: usize, outputs: usize) -> Result<()> {
+    if n_rows == 0 {
+        return Err(Error::Data("there are no rows to learn from".into()));
+    }
+    if n_rows >= u32::MAX as usize {
+        return Err(Error::Data(format!("{n_rows} rows: at most {} are supported", u32::MAX - 1)));
+    }
+    if n_cols.checked_mul(outputs).is_none_or(|size| size >= u32::MAX as usize) {
+        return Err(Error::Data(format!("{n_cols} columns × {outputs} outputs are too many")));
+    }
+    // A single stray index can ask for more memory than there is; say so instead of falling over it later.
+    let bytes = BYTES_A_WEIGHT * n_cols as u128 * outputs as u128;
+    memory::check(bytes, || format!("{n_cols} columns (is an index in the data wrong?)"))
+}
+
+fn check_feature_weights(terms: &Terms, n_cols: usize) -> Result<Option<&[f64]>> {
+    let weights = terms.feature_weights.as_deref();
+    check_weights("feature weights", weights, n_cols, "features")?;
+    if let Some(at) = weights.unwrap_or_default().iter().position(|weight| weight.is_subnormal()) {
+        let message = "is too small to divide by; give 0 to leave the feature free, or more";
+        return Err(Error::parameter("feature weights", format!("number {} {message}", at + 1)));
+    }
+    Ok(weights)
 }
 
 /// The penalty on blocks, in the units of the scaled columns.

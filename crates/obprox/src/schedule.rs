@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
-use crate::rows::pass;
+use crate::rows::full;
 use crate::{Error, Result};
 
 /// How α moves from its first value.
@@ -74,7 +74,7 @@ pub fn auto(problem: &Problem, batch: usize) -> Result<f64> {
         let message = format!("the {} loss has no bound on its curvature: give a number", problem.loss().name());
         return Err(Error::parameter("step", message));
     };
-    let (whole, worst) = pass::data_smoothness(problem);
+    let (whole, worst) = full::smoothness(problem)?;
     let (n, b) = (problem.n_rows() as f64, batch as f64);
     let expected =
         if problem.n_rows() == 1 { worst } else { (n * (b - 1.0) * whole + (n - b) * worst) / (b * (n - 1.0)) };

@@ -1,15 +1,14 @@
-//! A stochastic run: sampler, schedule, switch and clock around an engine.
+//! A stochastic run: batches, schedule, switch and clock around an engine.
 
 use std::io::{self, Read, Write};
 
+use crate::batches::Batches;
 use crate::certificate::Certificate;
 use crate::engine::blocks::{BlockEngine, BlockRule};
-use crate::engine::reader::{Batches, with_batches};
 use crate::engine::{Stepper, engine};
 use crate::method::{AveragedSvrg, Clock, ObproxSg, ProxSg, ProxSvrg, Rda};
 use crate::observe::{Control, Progress};
 use crate::problem::{Point, Problem};
-use crate::sampler::Sampler;
 use crate::schedule::Schedule;
 use crate::settings::{Method, Settings};
 use crate::solver::{Ended, Solver, Standing};
@@ -19,7 +18,7 @@ use crate::{Error, Result};
 /// The state of a stochastic run between two steps.
 pub(crate) struct Stochastic<'a> {
     engine: Box<dyn Stepper + 'a>,
-    sampler: Sampler,
+    batches: Batches<'a>,
     schedule: Schedule,
     first_step_size: f64,
     /// Of a method that has two kinds of steps.
@@ -52,18 +51,17 @@ pub(crate) fn stepper<'a>(problem: &'a Problem, method: &Method) -> Result<Box<d
 impl<'a> Stochastic<'a> {
     /// Prepares a run from x = 0 or from a given point.
     pub fn new(
-        problem: &Problem,
+        problem: &'a Problem,
         settings: &Settings,
         engine: Box<dyn Stepper + 'a>,
         start: Option<&Point>,
     ) -> Result<Self> {
-        problem.check_in_memory("a stochastic method")?;
-        let sampler = Sampler::new(problem.n_rows(), settings.batch, settings.seed)?;
-        let first_step_size = settings.step.resolve(problem, sampler.batch_rows())?;
+        let batches = Batches::new(problem, settings.batch, settings.seed)?;
+        let first_step_size = settings.step.resolve(problem, batches.batch_rows())?;
         let mut run = Self {
             hold_step_size: engine.is_anchored(),
             engine,
-            sampler,
+            batches,
             schedule: settings.schedule,
             first_step_size,
             switch: settings.method.switch(),
@@ -82,33 +80,13 @@ impl<'a> Stochastic<'a> {
         self.clock.tick = self.engine.tick(self.clock.step_size);
     }
 
-    /// Takes the steps that are left of the epoch.
-    fn steps(
-        &mut self,
-        sampler: &Sampler,
-        mut batches: Option<&mut Batches>,
-        tell: &mut dyn FnMut(Progress) -> Control,
-    ) -> Ended {
-        let steps = sampler.batches() as u64;
-        while self.clock.steps_in_epoch < steps {
-            if !self.hold_step_size {
-                self.set_step_size();
-            }
-            self.enter_phase();
-            let rows = sampler.batch(self.clock.steps_in_epoch as usize);
-            let batch = batches.as_mut().map(|batches| batches.next(rows));
-            let finite = self.engine.step(rows, batch, &self.clock);
-            self.clock.advance();
-            if !finite {
-                return Ended::NotFinite;
-            }
-            let step = self.clock.steps_in_epoch;
-            let progress = Progress { epoch: self.epoch + 1, step, steps, phase: self.phase, stage: None };
-            if tell(progress) == Control::Stop && step < steps {
-                return Ended::Stopped;
-            }
+    /// Zeros stay zeros from here on.
+    fn compact(&mut self) {
+        if self.engine.compact(self.batches.bytes_held(), &self.clock)
+            && let Some(kept) = self.engine.kept()
+        {
+            self.batches.keep_columns(kept);
         }
-        Ended::Epoch
     }
 
     fn enter_phase(&mut self) {
@@ -121,30 +99,37 @@ impl<'a> Stochastic<'a> {
 
 impl Solver for Stochastic<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended> {
-        self.sampler.begin_epoch(self.epoch);
+        let batches = self.batches.count() as u64;
         if self.clock.steps_in_epoch == 0 {
             self.set_step_size();
             self.enter_phase();
             if self.switch.is_some_and(|switch| switch.is_final(self.phase)) {
-                self.engine.compact(&self.clock);
+                self.compact();
             }
-            self.engine.begin_epoch(&self.clock);
+            self.engine.begin_epoch(&self.clock)?;
         }
-        // The order is read while the clock goes on.
-        let sampler = std::mem::take(&mut self.sampler);
-        let from = self.clock.steps_in_epoch as usize;
-        let ended = match self.engine.lend_reader() {
-            Some(reader) => {
-                let steps = |batches: &mut Batches| self.steps(&sampler, Some(batches), tell);
-                let (ended, reader) = with_batches(reader, &sampler, from, steps);
-                self.engine.return_reader(reader);
-                ended
+        self.batches.begin_epoch(self.epoch, self.clock.steps_in_epoch as usize);
+        while self.clock.steps_in_epoch < batches {
+            if !self.hold_step_size {
+                self.set_step_size();
             }
-            None => self.steps(&sampler, None, tell),
-        };
-        self.sampler = sampler;
-        if ended != Ended::Epoch {
-            return Ok(ended);
+            self.enter_phase();
+            let (rows, batch) = self.batches.batch(self.clock.steps_in_epoch as usize)?;
+            let finite = self.engine.step(rows, batch, &self.clock);
+            self.clock.advance();
+            if !finite {
+                return Ok(Ended::NotFinite);
+            }
+            let progress = Progress {
+                epoch: self.epoch + 1,
+                step: self.clock.steps_in_epoch,
+                steps: batches,
+                phase: self.phase,
+                stage: None,
+            };
+            if tell(progress) == Control::Stop && self.clock.steps_in_epoch < batches {
+                return Ok(Ended::Stopped);
+            }
         }
         self.engine.end_epoch(&self.clock);
         self.clock.steps_in_epoch = 0;
@@ -153,7 +138,7 @@ impl Solver for Stochastic<'_> {
     }
 
     fn batch_rows(&self) -> usize {
-        self.sampler.batch_rows()
+        self.batches.batch_rows()
     }
 
     fn point(&self) -> Point {
@@ -195,7 +180,7 @@ impl Solver for Stochastic<'_> {
             tick: f64::from_bits(tick),
         };
         // A run takes as many steps in each of its epochs, and its clock never runs back.
-        let batches = self.sampler.batches() as u64;
+        let batches = self.batches.count() as u64;
         let counted = epoch.checked_mul(batches).and_then(|before| before.checked_add(steps_in_epoch));
         let Clock { step_size, elapsed, tick, .. } = self.clock;
         let times = [step_size, elapsed, tick].iter().all(|time| time.is_finite() && *time >= 0.0);
@@ -204,6 +189,10 @@ impl Solver for Stochastic<'_> {
         }
         self.epoch = epoch;
         self.phase = if phase == 1 { Phase::Orthant } else { Phase::Prox };
-        self.engine.load(input, &self.clock)
+        self.engine.load(input, &self.clock)?;
+        if let Some(kept) = self.engine.kept() {
+            self.batches.keep_columns(kept);
+        }
+        Ok(())
     }
 }

@@ -24,10 +24,28 @@ pub(crate) struct Targets {
 impl Targets {
     /// Encodes labels for a loss and weighs the rows as the terms have it.
     pub fn new(raw: Buffer<f64>, loss: &dyn Loss, terms: &Terms) -> Result<Self> {
+        let all = 0..raw.len();
+        Self::of_shards(raw, std::slice::from_ref(&all), loss, terms)
+    }
+
+    /// The same of rows in shards, whose weights are added up shard by shard.
+    pub fn of_shards(raw: Buffer<f64>, shards: &[Range<usize>], loss: &dyn Loss, terms: &Terms) -> Result<Self> {
         let labels = labels(&raw, loss)?;
-        let (weights, total_weight) = row_weights(terms, &raw, &labels)?;
+        let (weights, total_weight) = row_weights(terms, &raw, &labels, shards)?;
         let weights = weights.map(Into::into);
         Ok(Self { values: encode(raw, &labels, loss.task()), labels: labels.into(), weights, total_weight })
+    }
+
+    /// Those of a shard on another machine, whose labels are among these and whose weights are those that it has.
+    pub fn of_remote_shard(raw: Buffer<f64>, weights: Option<Vec<f64>>, labels: &[f64], loss: &dyn Loss) -> Self {
+        let (values, weights) = (encode(raw, labels, loss.task()), weights.map(Into::into));
+        Self { values, labels: labels.into(), weights, total_weight: 0.0 }
+    }
+
+    /// Those of rows on other machines, of which one is known.
+    pub fn remote(first: f64, labels: Vec<f64>, total_weight: f64, loss: &dyn Loss) -> Self {
+        let values = encode(vec![first].into(), &labels, loss.task());
+        Self { values, labels: labels.into(), weights: None, total_weight }
     }
 
     /// The weight of a row.
@@ -93,12 +111,7 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
         return Err(Error::Data(format!("row {}: the target {} is not a finite number", row + 1, raw[row])));
     }
     let name = loss.name();
-    let largest = raw.iter().fold(0.0f64, |most, target| most.max(target.abs()));
-    let are_numbers = matches!(loss.task(), Task::Regression | Task::Counts);
-    if are_numbers && largest > 0.0 && !SQUARES.contains(&largest) {
-        let message = "their squares leave the range of numbers; scale them to about 1";
-        return Err(Error::Data(format!("the largest of the targets is {largest:e}: {message}")));
-    }
+    check_size(loss.task(), raw.iter().fold(0.0f64, |most, target| most.max(target.abs())))?;
     match loss.task() {
         Task::Regression => Ok(Vec::new()),
         Task::Counts => match raw.iter().position(|&target| target < 0.0) {
@@ -109,24 +122,9 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
             ))),
             None => Ok(Vec::new()),
         },
-        Task::Binary => {
-            let labels = distinct(raw);
-            match labels.len() {
-                1 => Err(one_class(&labels)),
-                2 => Ok(labels),
-                _ => Err(Error::Data(format!(
-                    "the {name} loss is for two classes, but there are {} distinct labels ({}); \
-                     use softmax for several classes, or squared for real targets",
-                    labels.len(),
-                    some(&labels)
-                ))),
-            }
-        }
+        Task::Binary => check_labels(distinct(raw), loss),
         Task::Classes => {
             let labels = distinct(raw);
-            if labels.len() < 2 {
-                return Err(one_class(&labels));
-            }
             if labels.len() >= MANY && labels.len() > raw.len() / 2 {
                 return Err(Error::Data(format!(
                     "{} distinct labels in {} rows ({}) are no classes; use squared or huber for real targets",
@@ -135,15 +133,37 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
                     some(&labels)
                 )));
             }
-            if labels.len() != loss.outputs() {
-                return Err(Error::Data(format!(
-                    "the {name} loss was made for {} classes, but there are {} distinct labels",
-                    loss.outputs(),
-                    labels.len()
-                )));
-            }
-            Ok(labels)
+            check_labels(labels, loss)
         }
+    }
+}
+
+/// Whether numbers are of a size that can be computed with.
+pub(crate) fn check_size(task: Task, largest: f64) -> Result<()> {
+    let are_numbers = matches!(task, Task::Regression | Task::Counts);
+    if are_numbers && largest > 0.0 && !SQUARES.contains(&largest) {
+        let message = "their squares leave the range of numbers; scale them to about 1";
+        return Err(Error::Data(format!("the largest of the targets is {largest:e}: {message}")));
+    }
+    Ok(())
+}
+
+/// Whether labels are as many as a loss of classes wants.
+pub(crate) fn check_labels(labels: Vec<f64>, loss: &dyn Loss) -> Result<Vec<f64>> {
+    let (name, count) = (loss.name(), labels.len());
+    match loss.task() {
+        Task::Regression | Task::Counts => Ok(labels),
+        _ if count < 2 => Err(one_class(&labels)),
+        Task::Binary if count > 2 => Err(Error::Data(format!(
+            "the {name} loss is for two classes, but there are {count} distinct labels ({}); \
+             use softmax for several classes, or squared for real targets",
+            some(&labels)
+        ))),
+        Task::Classes if count != loss.outputs() => Err(Error::Data(format!(
+            "the {name} loss was made for {} classes, but there are {count} distinct labels",
+            loss.outputs()
+        ))),
+        _ => Ok(labels),
     }
 }
 
@@ -219,7 +239,7 @@ pub(crate) fn check_weights(name: &'static str, weights: Option<&[f64]>, expecte
 }
 
 /// The rows' weights times their classes', scaled to mean 1 (nothing where all are equal), and the sum they had.
-fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<(Option<Vec<f64>>, f64)> {
+fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64], shards: &[Range<usize>]) -> Result<(Option<Vec<f64>>, f64)> {
     check_weights("row weights", terms.row_weights.as_deref(), raw.len(), "rows")?;
     if terms.row_weights.is_none() && terms.class_weights.is_none() {
         return Ok((None, raw.len() as f64));
@@ -227,38 +247,54 @@ fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64]) -> Result<(Option<Vec
     let mut weights = terms.row_weights.clone().unwrap_or_else(|| vec![1.0; raw.len()]);
     let class = |label: f64| class_of(label, labels);
     if let Some(classes) = &terms.class_weights {
-        let of_class = class_weights(classes, &weights, raw, labels)?;
+        let mut sums = vec![0.0; labels.len()];
+        for rows in shards {
+            let mut own = vec![0.0; labels.len()];
+            rows.clone().filter(|_| !labels.is_empty()).for_each(|row| own[class(raw[row])] += weights[row]);
+            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        let of_class = weights_of_classes(classes, labels, &sums, sums.iter().sum())?;
         for (weight, &label) in weights.iter_mut().zip(raw) {
             *weight *= of_class[class(label)];
         }
     }
-    let total: f64 = weights.iter().sum();
+    let total: f64 = shards.iter().map(|rows| weights[rows.clone()].iter().sum::<f64>()).sum();
+    let scale = scale(raw.len() as f64, total)?;
+    // A class without weight would have its intercept at minus infinity.
+    let mut counts = vec![labels.is_empty(); labels.len()];
+    for (&label, _) in raw.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
+        counts.get_mut(class(label)).into_iter().for_each(|counts| *counts = true);
+    }
+    check_classes(labels, counts.iter().position(|counts| !counts))?;
+    weights.iter_mut().for_each(|weight| *weight *= scale);
+    Ok((weights.iter().any(|&weight| weight != 1.0).then_some(weights), total))
+}
+
+/// What brings weights of this sum to mean 1.
+pub(crate) fn scale(n_rows: f64, total: f64) -> Result<f64> {
     if total <= 0.0 {
         return Err(Error::parameter("row weights", "every weight is zero; some row must count"));
     }
     if !total.is_finite() {
         return Err(Error::parameter("row weights", format!("their sum is {total}; make them smaller")));
     }
-    // A class without weight would have its intercept at minus infinity.
-    let mut counts = vec![labels.is_empty(); labels.len()];
-    for (&label, _) in raw.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
-        counts.get_mut(class(label)).into_iter().for_each(|counts| *counts = true);
-    }
-    if let Some(without) = counts.iter().position(|counts| !counts) {
-        let message = format!("every row of the class {} has weight 0; each class must count", labels[without]);
-        return Err(Error::parameter("row weights", message));
-    }
-    let scale = raw.len() as f64 / total;
+    let scale = n_rows / total;
     if !scale.is_finite() {
         let message = format!("their sum is {total:e}, out of the range of numbers; make them larger");
         return Err(Error::parameter("row weights", message));
     }
-    weights.iter_mut().for_each(|weight| *weight *= scale);
-    Ok((weights.iter().any(|&weight| weight != 1.0).then_some(weights), total))
+    Ok(scale)
 }
 
-/// The weight of each class.
-fn class_weights(classes: &ClassWeights, row_weights: &[f64], raw: &[f64], labels: &[f64]) -> Result<Vec<f64>> {
+/// Refuses a class whose rows weigh nothing.
+pub(crate) fn check_classes(labels: &[f64], without: Option<usize>) -> Result<()> {
+    let Some(without) = without else { return Ok(()) };
+    let message = format!("every row of the class {} has weight 0; each class must count", labels[without]);
+    Err(Error::parameter("row weights", message))
+}
+
+/// The weight of each class, whose rows' own weights have these sums.
+pub(crate) fn weights_of_classes(classes: &ClassWeights, labels: &[f64], sums: &[f64], total: f64) -> Result<Vec<f64>> {
     if labels.is_empty() {
         return Err(Error::parameter("class weights", "this loss has no classes"));
     }
@@ -266,10 +302,7 @@ fn class_weights(classes: &ClassWeights, row_weights: &[f64], raw: &[f64], label
     let mut of_class = vec![1.0; labels.len()];
     match classes {
         ClassWeights::Balanced => {
-            let mut sums = vec![0.0; labels.len()];
-            raw.iter().zip(row_weights).for_each(|(&label, weight)| sums[class(label)] += weight);
-            let total: f64 = row_weights.iter().sum();
-            for (weight, sum) in of_class.iter_mut().zip(sums).filter(|(_, sum)| *sum > 0.0) {
+            for (weight, sum) in of_class.iter_mut().zip(sums).filter(|(_, sum)| **sum > 0.0) {
                 *weight = total / (labels.len() as f64 * sum);
             }
         }

@@ -126,3 +126,59 @@ fn a_search_for_a_number_of_features() {
     assert_eq!(resumed.fit.model, alone.fit.model);
     assert!(begun.get() <= alone.tried - 4, "{} of {} again", begun.get(), alone.tried);
 }
+
+/// Puts a directory where a part should be written, as a full disk would, and says what to do about it.
+struct Obstacle {
+    part: std::path::PathBuf,
+    answer: Control,
+    told: usize,
+}
+
+impl Observer for Obstacle {
+    fn start(&mut self, _: &Start) {
+        std::fs::create_dir_all(&self.part).unwrap();
+    }
+
+    fn unsaved(&mut self, error: &obprox::Error) -> Control {
+        assert!(error.to_string().contains("cannot write"), "{error}");
+        self.told += 1;
+        self.answer
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_ends_the_work_unless_the_observer_goes_on_without() {
+    let problem = problem(3);
+    let lambdas = || Lambdas::Spaced { count: 12, ratio: None };
+    let alone = Path::new(&problem).lambdas(lambdas()).checkpoint(tempfile::tempdir().unwrap().path(), false).run();
+    for answer in [Control::Stop, Control::Continue] {
+        let directory = tempfile::tempdir().unwrap();
+        let obstacle = |name: &str| Obstacle { part: directory.path().join(name), answer, told: 0 };
+
+        let mut watch = obstacle("path-0.obprox-part");
+        let path = Path::new(&problem).lambdas(lambdas()).observe(&mut watch).checkpoint(directory.path(), false).run();
+        assert_eq!(path.is_ok(), answer == Control::Continue);
+        path.into_iter().for_each(|path| assert_eq!(bits(&path), bits(alone.as_ref().unwrap())));
+        assert_eq!(watch.told, 1);
+
+        let mut watch = obstacle("nnz/nnz-0.obprox-part");
+        let place = directory.path().join("nnz");
+        let found = at_most_kept(&problem, 5, &Settings::default(), Some(&mut watch), (&place, false));
+        assert_eq!((found.is_ok(), watch.told), (answer == Control::Continue, 1));
+
+        let mut watch = obstacle("run/checkpoint.obprox");
+        let run = obprox::Run::new(&problem, Settings::default()).observe(&mut watch);
+        let fit = run.checkpoint(directory.path().join("run"), false).fit();
+        assert_eq!((fit.is_ok(), watch.told > 0), (answer == Control::Continue, true));
+
+        // Folds tell of it from several threads; here the first part of one is in the way.
+        let place = directory.path().join("folds");
+        let (unsaved, part) = (|_: &obprox::Error| answer, place.join("fold-1-0.obprox-part"));
+        let watch = |_: &_| {
+            std::fs::create_dir_all(&part).unwrap();
+            Control::Continue
+        };
+        let folds = CrossValidation::new(&problem).lambdas(lambdas()).folds(3).watch(&watch).unsaved(&unsaved);
+        assert_eq!(folds.checkpoint(&place, false).run().is_ok(), answer == Control::Continue);
+    }
+}

@@ -3,64 +3,14 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use common::random::LOSSES;
-use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, Sharding, read, write_cache, write_libsvm};
+use common::shards::{both, dataset, sharding, write_text};
+use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, write_cache, write_libsvm};
 use obprox::loss::LossKind;
-use obprox::{ClassWeights, Fit, Lambda, MethodKind, Problem, Run, Settings, Status, Terms, certify};
-
-/// Rows whose features are few or many, sparse, of which some explain the targets.
-fn dataset(loss: LossKind, n_rows: usize, n_cols: usize) -> Dataset {
-    let mut state = 7u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
-    let per_row = (n_cols / 4).min(12);
-    let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
-        .map(|_| {
-            let mut columns: Vec<u32> = (0..per_row).map(|_| (random() * random() * n_cols as f64) as u32).collect();
-            columns.sort_unstable();
-            columns.dedup();
-            columns.into_iter().map(|column| (column, 2.0 * random() - 0.7)).collect()
-        })
-        .collect();
-    let mut target = |row: &Vec<(u32, f64)>| {
-        let score: f64 =
-            row.iter().map(|&(column, value)| value * f64::from(column % 5) * 0.5).sum::<f64>() + random() - 2.0;
-        match loss {
-            LossKind::Logistic | LossKind::SquaredHinge => f64::from(score > 0.0),
-            LossKind::Poisson => score.clamp(0.0, 4.0).floor(),
-            LossKind::Softmax => (score + 2.0).clamp(0.0, 3.0).floor(),
-            _ => score,
-        }
-    };
-    let targets = rows.iter().map(&mut target).collect();
-    Dataset::new(Matrix::from_rows(n_cols, &rows), targets)
-}
-
-fn write_text(data: &Dataset, path: &Path) {
-    let mut text = Vec::new();
-    write_libsvm(data, &mut text).unwrap();
-    fs::write(path, text).unwrap();
-}
-
-fn sharding(cache: &Path, memory: u64, rows: usize) -> Sharding {
-    Sharding { cache: cache.into(), memory, rows: Some(rows) }
-}
-
-/// The data in shards with memory for all of it, and for no more than what is being worked on.
-fn both(sources: &[PathBuf], cache: &Path, rows: usize, n_cols: usize) -> [Arc<ShardedData>; 2] {
-    let options = ReadOptions { n_cols: Some(n_cols), ..ReadOptions::default() };
-    let open = |memory| {
-        Arc::new(ShardedData::open(sources, &options, &sharding(cache, memory, rows), &mut |_, _| {}).unwrap())
-    };
-    let ample = open(1 << 32);
-    let tight = open(ample.least_memory());
-    [ample, tight]
-}
+use obprox::{ClassWeights, Fit, Lambda, Problem, Run, Settings, Status, Terms, certify};
 
 fn fit(problem: &Problem) -> Fit {
     Run::new(problem, Settings { tolerance: 1e-9, ..Settings::default() }).fit().unwrap()
@@ -251,12 +201,7 @@ fn what_needs_rows_in_memory_says_so() {
     let path = directory.path().join("rows.svm");
     write_text(&dataset(LossKind::Logistic, 100, 30), &path);
     let [shards, _] = both(&[path], directory.path(), 64, 30);
-    let problem = Problem::of_shards(Arc::clone(&shards), LossKind::Logistic.build(2), &Terms::default()).unwrap();
-    let stochastic = Run::new(&problem, Settings::with_method(MethodKind::ProxSg)).fit().unwrap_err().to_string();
-    assert!(stochastic.contains("needs the rows in memory"), "{stochastic}");
-    let path = obprox::Path::new(&problem).run().unwrap_err().to_string();
-    assert!(path.contains("needs the rows in memory"), "{path}");
-    let terms = Terms { standardize: true, ..Terms::default() };
-    assert!(Problem::of_shards(shards, LossKind::Logistic.build(2), &terms).is_err());
-    assert!(read(directory.path().join("rows.svm"), &ReadOptions::default()).is_ok());
+    let problem = Problem::of_shards(shards, LossKind::Logistic.build(2), &Terms::default()).unwrap();
+    let said = obprox::CrossValidation::new(&problem).run().unwrap_err().to_string();
+    assert!(said.contains("needs the rows in memory"), "{said}");
 }

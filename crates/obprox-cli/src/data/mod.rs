@@ -1,6 +1,7 @@
 //! `obprox data`: look at a data file, turn it into another, make one or get one.
 
 mod convert;
+#[cfg(feature = "paper")]
 mod get;
 mod inspect;
 mod synth;
@@ -32,8 +33,12 @@ enum Command {
     Convert(convert::Convert),
     /// Generate a planted sparse problem of any shape
     Synth(synth::Planted),
-    /// Download the paper's data sets; without a name, list them
+    /// Download the paper's data sets (cargo feature paper)
+    #[cfg(feature = "paper")]
     Get(get::Get),
+    /// Download the paper's data sets (cargo feature paper)
+    #[cfg(not(feature = "paper"))]
+    Get(crate::left_out::LeftOut),
 }
 
 impl Data {
@@ -42,7 +47,10 @@ impl Data {
             Command::Inspect(inspect) => inspect.run(),
             Command::Convert(convert) => convert.run(),
             Command::Synth(planted) => planted.run(),
+            #[cfg(feature = "paper")]
             Command::Get(get) => get.run(),
+            #[cfg(not(feature = "paper"))]
+            Command::Get(left_out) => left_out.refuse("downloads", "paper"),
         }
     }
 }

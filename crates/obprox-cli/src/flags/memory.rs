@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use obprox::data::{ReadOptions, ShardedData, Sharding};
 
+use super::{DataFlags, TableFlags};
 use crate::failure::Failure;
 use crate::input::shown;
 use crate::{show, watch};
@@ -29,15 +30,22 @@ pub struct MemoryFlags {
 }
 
 impl MemoryFlags {
-    /// The one file that is read into memory, or all of those that are not.
-    pub fn check(&self, data: &[PathBuf]) -> Result<(), Failure> {
+    /// The one file that is read into memory, or all of those that are not; what is not there for these is refused.
+    pub fn check(&self, data: &[PathBuf], reading: &DataFlags, table: &TableFlags) -> Result<(), Failure> {
         if self.memory.is_none() && data.len() > 1 {
             return Err(Failure::input("DATA: several files are read as one with --memory, such as --memory 2G"));
         }
         if self.memory.is_some() && data.iter().any(|path| path.as_os_str() == "-") {
             return Err(Failure::input("-: standard input is read once, and shards are made of files"));
         }
-        Ok(())
+        let refused = [
+            ("--names", reading.names.is_some()),
+            ("--categorical, --missing, --keep and --drop", !table.encoding().is_plain()),
+        ];
+        match refused.iter().find(|(_, given)| *given && self.memory.is_some()) {
+            Some((flag, _)) => Err(Failure::input(format!("{flag}: cannot be used with --memory"))),
+            None => Ok(()),
+        }
     }
 
     /// The shards of the data, where they are asked for.
@@ -72,7 +80,7 @@ pub fn named(data: &[PathBuf]) -> String {
 }
 
 /// The files that are meant: those of directories and patterns in the order of their names.
-fn sources(data: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+pub fn sources(data: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut sources = Vec::new();
     for path in data {
         let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists());

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use checkpoint::CheckpointFlags;
 pub use data::{DataFlags, in_pool};
 pub use lambda::{LambdaFlag, PathFlags};
-pub use memory::{MemoryFlags, named};
+pub use memory::{MemoryFlags, named, sources};
 #[cfg(feature = "net")]
 pub use method::parse_decay;
 pub use method::{MethodFlags, parse_solver, schedule_words, solver_names};

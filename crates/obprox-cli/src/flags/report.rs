@@ -29,7 +29,7 @@ pub struct ReportFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The report")]
 pub struct FileFlags {
-    /// Write the charts into a directory, each as SVG and PNG
+    /// Write the charts into a directory, each as SVG, and as PNG in builds with --features png
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
@@ -103,12 +103,17 @@ fn write_plots(report: &Report, directory: &Path) -> Result<String, Failure> {
     for (place, problem) in report.problems.iter().enumerate() {
         for chart in charts(problem) {
             let name = if several { format!("{}-{}", place + 1, chart.name) } else { chart.name.clone() };
-            let (svg, png) = (chart.figure().to_svg(), chart.figure().to_png()?);
+            let svg = chart.figure().to_svg();
             write_whole(&directory.join(format!("{name}.svg")), |out| out.write_all(svg.as_bytes()))?;
-            write_whole(&directory.join(format!("{name}.png")), |out| out.write_all(&png))?;
+            #[cfg(feature = "png")]
+            {
+                let png = chart.figure().to_png()?;
+                write_whole(&directory.join(format!("{name}.png")), |out| out.write_all(&png))?;
+            }
         }
     }
-    Ok(format!("plots written to {}", directory.display()))
+    let left_out = if cfg!(feature = "png") { "" } else { " as SVG; builds with --features png add PNG" };
+    Ok(format!("plots written to {}{left_out}", directory.display()))
 }
 
 fn write_tables(report: &Report, directory: &Path) -> Result<String, Failure> {

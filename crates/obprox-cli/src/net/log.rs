@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use obprox::Control;
 use obprox::switch::Phase;
 use obprox_nn::train::{EpochRecord, Observer, Schedule, Start, Trained};
+use obprox_report::log::Run;
 use obprox_report::log::event::{self, End, Epoch, Event, Figures, Layer, Network, NetworkEnd};
-use obprox_report::log::{Run, read};
 
 use crate::failure::Failure;
 use crate::flags::{no_words, np};
+use crate::losses::Losses;
 use crate::watch::{JsonLines, command};
 
 /// What the run does not know of itself.
@@ -35,10 +36,9 @@ impl Log {
         Self { lines: JsonLines::new(path), origin, target: None }
     }
 
-    /// The runs as a report reads them; what went wrong on the way is told here.
-    pub fn finish(self) -> Result<Vec<Run>, Failure> {
-        let name = self.lines.name();
-        Ok(read(&self.lines.finish()?, &name)?)
+    /// The runs as a report reads them, and a line that says where the log is, where it is whole.
+    pub fn finish(self, losses: &mut Losses) -> Result<(Vec<Run>, Option<String>), Failure> {
+        self.lines.finish(losses)
     }
 
     fn settings(&self, start: &Start) -> event::Start {
@@ -127,9 +127,9 @@ fn figures(record: &EpochRecord) -> Figures {
 
 impl Observer for Log {
     fn start(&mut self, start: &Start) {
-        self.lines.create();
         self.target = start.settings.target.map(|plan| plan.target);
-        self.lines.write(&Event::Start(Box::new(self.settings(start))));
+        let settings = self.settings(start);
+        self.lines.write(&Event::Start(Box::new(settings)));
         start.resumed.iter().for_each(|record| self.write_epoch(record));
     }
 

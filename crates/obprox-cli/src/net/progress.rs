@@ -4,6 +4,7 @@ use indicatif::ProgressBar;
 use obprox::Control;
 use obprox_nn::train::{EpochRecord, Observer, Progress, Start, Trained};
 
+use crate::losses::{Losses, Unsaved};
 use crate::show::{percent, significant};
 use crate::watch::{interrupt, styled, visible};
 
@@ -13,6 +14,7 @@ pub struct Bar {
     epochs: u64,
     figures: String,
     words: String,
+    unsaved: Unsaved,
 }
 
 impl Bar {
@@ -20,7 +22,12 @@ impl Bar {
     pub fn new(name: &str, quiet: bool) -> Self {
         let bar = if visible(quiet) { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let bar = styled(bar, "{prefix} {bar:16} {msg}  {eta} left", name.to_owned());
-        Self { bar, epochs: 0, figures: String::new(), words: String::new() }
+        Self { bar, epochs: 0, figures: String::new(), words: String::new(), unsaved: Unsaved::default() }
+    }
+
+    /// What could not be saved of the run.
+    pub fn losses(&self) -> Losses {
+        self.unsaved.losses()
     }
 }
 
@@ -50,6 +57,10 @@ impl Observer for Bar {
             ));
         }
         asked()
+    }
+
+    fn unsaved(&mut self, error: &obprox::Error) -> Control {
+        self.unsaved.hear(error)
     }
 
     fn evaluating(&mut self, done: f64) -> Control {

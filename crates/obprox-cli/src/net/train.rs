@@ -17,7 +17,6 @@ use super::show::{self as page, Outcome};
 use crate::destination::{check_directory, check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{ReportFlags, count, positive};
-use crate::losses::Losses;
 use crate::show;
 use crate::watch::interrupt;
 
@@ -134,19 +133,20 @@ impl Train {
         let trained = run.train()?;
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), Losses::default());
+        let (mut written, mut losses) = (Vec::new(), bar.losses());
+        let saved = self.checkpoint.as_ref().filter(|_| losses.is_empty());
         if let Some(path) = &self.out {
             let labels = data.classes.clone();
             let training = Training { preprocessing: Some(preprocessing.clone()), labels };
-            write(Model::new(architecture, trained.weights.clone(), training)?, path)?;
-            written.push(format!("network written to {}", path.display()));
+            let model = Model::new(architecture, trained.weights.clone(), training)?;
+            written.extend(losses.write("network", path, |path| write(&model, path))?);
         }
         if let Some(log) = log {
-            let runs = log.finish()?;
-            written.extend(self.log.as_ref().map(|path| format!("log written to {}", path.display())));
+            let (runs, log) = log.finish(&mut losses)?;
+            written.extend(log);
             written.extend(self.report.write(&Report::new(runs), &mut losses));
         }
-        written.extend(self.checkpoint.as_ref().map(|directory| format!("checkpoint in {}", directory.display())));
+        written.extend(saved.map(|directory| format!("checkpoint in {}", directory.display())));
         if trained.status == Status::Stopped {
             let kept = if written.is_empty() { "ended after the step under way".into() } else { written.join(", ") };
             show::note(&format!("interrupted: {kept}"), self.quiet);
@@ -226,7 +226,7 @@ impl Train {
 }
 
 /// As the name of the file asks for: small, or as PyTorch reads it.
-fn write(model: Model, path: &Path) -> Result<(), Failure> {
+fn write(model: &Model, path: &Path) -> Result<(), Failure> {
     if path.extension().is_some_and(|ending| ending == "obz") {
         let (small, _) = model.without_dead_channels().map_err(Failure::about(&path.display().to_string()))?;
         small.write_compressed(path)?;

@@ -14,7 +14,9 @@ pub use obprox_report::text::{digits, percent, plural, rough, seconds, signed, s
 pub use fit::{Outcome, fit};
 pub use metrics::metrics;
 pub use sparkline::sparkline;
-pub use table::{grid, markdown, pairs, tight};
+#[cfg(feature = "paper")]
+pub use table::markdown;
+pub use table::{grid, pairs, tight};
 
 use crate::failure::Failure;
 

@@ -33,6 +33,7 @@ pub fn tight(mut table: Table) -> String {
 }
 
 /// For a Markdown page.
+#[cfg(feature = "paper")]
 pub fn markdown(mut table: Table) -> String {
     table.load_style(presets::ASCII_MARKDOWN);
     table.to_string() + "\n"

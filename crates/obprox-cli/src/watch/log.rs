@@ -1,17 +1,16 @@
 //! `run.jsonl`: one JSON object a line, each written as soon as it is known. The lines are those of `obprox_report`,
 //! which reads them; a report of a run under way is made from the very same text.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use obprox::metrics::{Deviance, Metrics};
 use obprox::path::{Step, Steps};
 use obprox::schedule::Schedule;
-use obprox::{Control, EpochRecord, Error, Fit, Method, Model, Observer, Problem, Settings, Start};
+use obprox::{Control, EpochRecord, Fit, Method, Model, Observer, Problem, Settings, Start};
+use obprox_report::log::Run;
 use obprox_report::log::event::{self, Curve, Curves, End, Epoch, Event, Figures, Folds, Weight};
-use obprox_report::log::{Run, read};
 
+use super::lines::JsonLines;
 use crate::failure::Failure;
 use crate::flags::{ProblemFlags, no_words, np, schedule_words};
 use crate::input::shown;
@@ -47,23 +46,19 @@ impl Origin {
     }
 }
 
-/// The observer that writes a log, to a file or for a report alone; of one run, or of several one after the other. The
-/// file is made when the first run starts, so one that is refused leaves none.
+/// The observer that writes a log, to a file or for a report alone; of one run, or of several one after the other.
 pub struct Log {
-    path: Option<PathBuf>,
+    lines: JsonLines,
     origin: Origin,
     folds: Option<Folds>,
     /// What the loss of the run under way is measured by.
     deviance: Option<Deviance>,
-    text: Vec<u8>,
-    file: Option<File>,
-    losses: Losses,
 }
 
 impl Log {
     /// A log to be.
     pub fn new(path: Option<PathBuf>, origin: Origin) -> Self {
-        Self { path, origin, folds: None, deviance: None, text: Vec::new(), file: None, losses: Losses::default() }
+        Self { lines: JsonLines::new(path), origin, folds: None, deviance: None }
     }
 
     /// With the folds that chose λ, right after the start.
@@ -76,12 +71,12 @@ impl Log {
     pub fn replay(&mut self, problem: &Problem, settings: &Settings, fit: &Fit) {
         let batch_rows = problem.n_rows();
         self.start(&Start { problem, settings, batch_rows, step_size: 1.0, resumed: &[] });
-        fit.trace.iter().for_each(|record| self.write(&Event::Epoch(Epoch::from(record))));
+        fit.trace.iter().for_each(|record| self.lines.write(&Event::Epoch(Epoch::from(record))));
     }
 
     /// Writes the last line of a run.
     pub fn end(&mut self, fit: &Fit, test: Option<&Metrics>) {
-        self.write(&Event::End(Box::new(End {
+        self.lines.write(&Event::End(Box::new(End {
             status: Some(fit.status.name().into()),
             epochs: Some(fit.epochs),
             iterations: Some(fit.iterations),
@@ -99,10 +94,10 @@ impl Log {
     pub fn path(&mut self, problem: &Problem, settings: &Settings, steps: &Steps) {
         let batch_rows = problem.n_rows();
         let start = self.settings(&Start { problem, settings, batch_rows, step_size: 1.0, resumed: &[] });
-        self.write(&Event::Start(Box::new(event::Start { lambda: None, lambda_ratio: None, ..start })));
+        self.lines.write(&Event::Start(Box::new(event::Start { lambda: None, lambda_ratio: None, ..start })));
         let deviance = Deviance::of(problem);
         for step in &steps.steps {
-            self.write(&Event::Lambda(event::Step {
+            self.lines.write(&Event::Lambda(event::Step {
                 deviance_explained: deviance.map(|deviance| deviance.explained(step.certificate.loss)),
                 lambda: Some(step.lambda),
                 lambda_ratio: Some(step.lambda / problem.lambda_max()),
@@ -114,7 +109,7 @@ impl Log {
                 test_loss: step.test.as_ref().and_then(crate::path::test_loss),
             }));
         }
-        self.write(&Event::Curves(curves(&steps.steps)));
+        self.lines.write(&Event::Curves(curves(&steps.steps)));
         let all_converged = steps.steps.iter().all(|step| step.status == obprox::Status::Converged);
         let status = match (steps.stopped, all_converged) {
             (true, _) => "stopped",
@@ -122,7 +117,7 @@ impl Log {
             (false, false) => "max_epochs",
         };
         let seconds = steps.steps.iter().map(|step| step.seconds).sum();
-        self.write(&Event::End(Box::new(End {
+        self.lines.write(&Event::End(Box::new(End {
             status: Some(status.into()),
             seconds: Some(seconds),
             ..End::default()
@@ -131,33 +126,12 @@ impl Log {
 
     /// The runs as a report reads them, and a line that says where the log is, where it is whole.
     pub fn finish(self, losses: &mut Losses) -> Result<(Vec<Run>, Option<String>), Failure> {
-        let name = self.path.as_ref().map(|path| path.display().to_string());
-        let runs = read(&self.text, name.as_deref().unwrap_or("this run"))?;
-        let written = name.filter(|_| self.file.is_some()).map(|name| format!("log written to {name}"));
-        losses.add(self.losses);
-        Ok((runs, written))
+        self.lines.finish(losses)
     }
 
     /// The runs so far.
     pub fn so_far(&self) -> Result<Vec<Run>, Failure> {
-        Ok(read(&self.text, "this run")?)
-    }
-
-    /// A full disk must not end the training. serde_json writes what is not finite as null.
-    fn write(&mut self, event: &Event) {
-        if let (Some(path), true) = (&self.path, self.text.is_empty()) {
-            let file = File::create(path).map_err(|error| Error::writing(path)(error).into());
-            self.file = self.losses.without(file);
-        }
-        let begun = self.text.len();
-        serde_json::to_writer(&mut self.text, event).expect("events are plain data");
-        self.text.push(b'\n');
-        if let (Some(file), Some(path)) = (&mut self.file, &self.path) {
-            let outcome = file.write_all(&self.text[begun..]).map_err(|error| Error::writing(path)(error).into());
-            if self.losses.without(outcome).is_none() {
-                self.file = None;
-            }
-        }
+        self.lines.so_far()
     }
 
     fn settings(&self, start: &Start) -> event::Start {
@@ -207,15 +181,16 @@ impl Log {
 impl Observer for Log {
     fn start(&mut self, start: &Start) {
         self.deviance = Deviance::of(start.problem);
-        self.write(&Event::Start(Box::new(self.settings(start))));
+        let settings = self.settings(start);
+        self.lines.write(&Event::Start(Box::new(settings)));
         if let Some(folds) = self.folds.take() {
-            self.write(&Event::Folds(folds));
+            self.lines.write(&Event::Folds(folds));
         }
-        start.resumed.iter().for_each(|record| self.write(&Event::Epoch(Epoch::from(record))));
+        start.resumed.iter().for_each(|record| self.lines.write(&Event::Epoch(Epoch::from(record))));
     }
 
     fn epoch(&mut self, record: &EpochRecord) -> Control {
-        self.write(&Event::Epoch(Epoch::from(record)));
+        self.lines.write(&Event::Epoch(Epoch::from(record)));
         Control::Continue
     }
 }

@@ -1,11 +1,12 @@
 //! Who watches a run: the progress bar, the log, and Ctrl-C.
 
 pub mod interrupt;
-#[cfg(feature = "net")]
 mod lines;
 mod log;
 mod path;
 mod progress;
+#[cfg(feature = "paper")]
+mod transfer;
 
 #[cfg(feature = "net")]
 pub use lines::JsonLines;
@@ -13,6 +14,8 @@ pub use lines::JsonLines;
 pub use log::command;
 pub use log::{Log, Origin};
 pub use path::{FoldsBar, PathBar};
-pub use progress::{Bar, Transfer, waiting};
+pub use progress::{Bar, waiting};
 #[cfg(feature = "net")]
 pub use progress::{styled, visible};
+#[cfg(feature = "paper")]
+pub use transfer::Transfer;

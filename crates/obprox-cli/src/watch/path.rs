@@ -4,21 +4,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use obprox::cv::FoldProgress;
-use obprox::{Control, EpochRecord, Fit, Observer, Progress, Start};
+use obprox::{Control, EpochRecord, Error, Fit, Observer, Problem, Progress, Start};
 
 use super::interrupt;
-use super::progress::{styled, visible};
+use super::progress::{styled, visible, watch_reading};
+use crate::losses::{Losses, Unsaved};
 use crate::show::digits;
 
 /// Counts the runs of a path or a search, and stops them when Ctrl-C was pressed.
 pub struct PathBar {
     bar: ProgressBar,
+    unsaved: Unsaved,
 }
 
 impl PathBar {
     /// A bar for so many runs; without a count it only turns.
     pub fn new(name: &'static str, runs: Option<usize>, quiet: bool) -> Self {
-        Self { bar: bar(name, runs, quiet) }
+        Self { bar: bar(name, runs, quiet), unsaved: Unsaved::default() }
+    }
+
+    /// The end of the runs: what could not be saved of them.
+    pub fn losses(self) -> Losses {
+        self.unsaved.losses()
+    }
+
+    /// Shows passes over shards, where the rows are in some.
+    pub fn watch(&self, problem: &Problem) {
+        watch_reading(&self.bar, problem);
     }
 }
 
@@ -38,6 +50,10 @@ impl Observer for PathBar {
         asked()
     }
 
+    fn unsaved(&mut self, error: &Error) -> Control {
+        self.unsaved.hear(error)
+    }
+
     fn end(&mut self, _: &Fit) {
         self.bar.inc(1);
     }
@@ -47,6 +63,7 @@ impl Observer for PathBar {
 pub struct FoldsBar {
     bar: ProgressBar,
     done: Vec<AtomicUsize>,
+    pub unsaved: Unsaved,
 }
 
 impl FoldsBar {
@@ -54,7 +71,7 @@ impl FoldsBar {
     pub fn new(name: &'static str, folds: usize, lambdas: usize, quiet: bool) -> Self {
         interrupt::training();
         let done = (0..folds).map(|_| AtomicUsize::new(0)).collect();
-        Self { bar: bar(name, Some(folds * lambdas), quiet), done }
+        Self { bar: bar(name, Some(folds * lambdas), quiet), done, unsaved: Unsaved::default() }
     }
 
     /// Hears of a fold's step.

@@ -1,11 +1,11 @@
 //! Signs of life on a terminal; a pipe sees nothing of them.
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use obprox::{Control, EpochRecord, Fit, Observer, Progress, Stage, Start};
+use obprox::data::Reading;
+use obprox::{Control, EpochRecord, Fit, Observer, Problem, Progress, Stage, Start};
 
 use crate::show::{percent, significant};
 use crate::threads;
@@ -45,37 +45,6 @@ impl Drop for Waiting {
     }
 }
 
-/// The bytes of a download.
-pub struct Transfer(ProgressBar);
-
-impl Transfer {
-    /// A bar that begins at the bytes that are there; it only counts where the whole is not known.
-    pub fn new(path: &Path, have: u64, whole: Option<u64>, quiet: bool) -> Self {
-        let name = path.display().to_string();
-        let bar = match (visible(quiet), whole) {
-            (false, _) => ProgressBar::hidden(),
-            (true, Some(whole)) => {
-                styled(ProgressBar::new(whole), "{prefix} {bar:20} {bytes} of {total_bytes}  {eta} left", name)
-            }
-            (true, None) => styled(ProgressBar::new_spinner(), "{prefix} {spinner} {bytes}", name),
-        };
-        bar.set_position(have);
-        bar.reset_eta();
-        Self(bar)
-    }
-
-    /// So many bytes are there now.
-    pub fn at(&mut self, bytes: u64) {
-        self.0.set_position(bytes);
-    }
-}
-
-impl Drop for Transfer {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
 /// Epoch, phase, live F and density of a run.
 pub struct Bar {
     bar: ProgressBar,
@@ -89,6 +58,26 @@ impl Bar {
         let bar = if visible(quiet) { ProgressBar::new(0) } else { ProgressBar::hidden() };
         Self { bar: styled(bar, "{prefix} {bar:20} {msg}  {eta} left", name), epochs: 0, figures: String::new() }
     }
+}
+
+impl Bar {
+    /// Shows passes over shards, where the rows are in some.
+    pub fn watch(&self, problem: &Problem) {
+        watch_reading(&self.bar, problem);
+    }
+}
+
+/// Shows the pass that is under way before the bar: its shard, MB/s and the time it has left.
+pub fn watch_reading(bar: &ProgressBar, problem: &Problem) {
+    let Some(shards) = problem.shards().filter(|_| !bar.is_hidden()) else { return };
+    let (bar, name) = (bar.clone(), bar.prefix());
+    shards.watch(move |reading| bar.set_prefix(format!("{name}  {}", passing(reading))));
+}
+
+fn passing(reading: &Reading) -> String {
+    let Reading { pass, shard, shards, .. } = reading;
+    let (rate, left) = (reading.rate() / 1e6, reading.seconds_left());
+    format!("pass {pass}, shard {shard}/{shards}, {rate:.0} MB/s, {left:.0} s left  ")
 }
 
 /// A bar in the one style of the command.
@@ -141,4 +130,15 @@ impl Observer for Bar {
 fn figures(record: &EpochRecord) -> String {
     let Some(certificate) = &record.certificate else { return String::new() };
     format!("  F {}  density {}", significant(certificate.objective), percent(certificate.density))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_says_where_it_is() {
+        let reading = Reading { pass: 3, shard: 2, shards: 8, bytes: 50_000_000, of_bytes: 200_000_000, seconds: 0.5 };
+        assert_eq!(passing(&reading).trim_end(), "pass 3, shard 2/8, 100 MB/s, 2 s left");
+    }
 }

@@ -28,17 +28,25 @@ fn every_subcommand_has_help_with_examples() {
         "data inspect",
         "data convert",
         "data synth",
-        "data get",
-        "paper convex",
-        "paper figures",
         "completions",
     ] {
-        let help = shop.transcript(&format!("{subcommand} --help"));
-        assert!(help.contains("Example"), "{subcommand}");
-        all += &help;
-        all += "\n";
+        all += &with_examples(&shop, subcommand);
     }
     insta::assert_snapshot!(all);
+}
+
+#[cfg(feature = "paper")]
+#[test]
+fn so_have_those_of_the_paper() {
+    let shop = Workshop::new();
+    let all: String = ["data get", "paper convex", "paper figures"].map(|line| with_examples(&shop, line)).concat();
+    insta::assert_snapshot!(all);
+}
+
+fn with_examples(shop: &Workshop, subcommand: &str) -> String {
+    let help = shop.transcript(&format!("{subcommand} --help"));
+    assert!(help.contains("Example"), "{subcommand}");
+    help + "\n"
 }
 
 #[test]

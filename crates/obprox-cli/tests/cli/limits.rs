@@ -81,6 +81,21 @@ fn allocations_that_fail_are_told() {
 }
 
 #[test]
+fn a_checkpoint_that_cannot_be_written_costs_the_checkpoint_alone() {
+    let shop = Workshop::with_data();
+    shop.ok("fit train.svm --out whole.json --quiet");
+    // A directory where the file should be stands for a full disk.
+    std::fs::create_dir_all(shop.path("state/checkpoint.obprox")).unwrap();
+    let output = shop.run("fit train.svm --checkpoint state --out model.json");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("the run goes on without it").count(), 1, "it is said once: {said}");
+    assert_eq!(shop.read("model.json"), shop.read("whole.json"));
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("model written to model.json") && !page.contains("checkpoint in"), "{page}");
+}
+
+#[test]
 fn a_log_or_report_that_cannot_be_written_costs_the_log_or_report_alone() {
     let shop = Workshop::with_data();
     shop.ok("fit train.svm --out whole.json --quiet");

@@ -3,20 +3,25 @@
 mod columns;
 mod data;
 mod end_to_end;
+#[cfg(feature = "paper")]
 mod get;
 mod help;
 mod interrupt;
+mod left_out;
 mod limits;
 mod log;
 mod net;
 mod net_served;
+#[cfg(feature = "paper")]
 mod paper;
 mod paths;
 mod penalties;
 mod refused;
 mod reports;
 mod resume;
+#[cfg(feature = "paper")]
 mod server;
+mod shard_faults;
 mod shards;
 mod tables;
 mod workshop;

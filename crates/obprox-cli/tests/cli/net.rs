@@ -177,6 +177,21 @@ mod with_networks {
     }
 
     #[test]
+    fn a_log_or_checkpoint_that_cannot_be_written_costs_that_alone() {
+        let shop = shop();
+        shop.ok(&format!("{TRAIN} --out whole.safetensors --quiet"));
+        // A directory where the file should be stands for a full disk.
+        std::fs::create_dir_all(shop.path("state/checkpoint.obprox-net")).unwrap();
+        let output = shop.run(&format!("{TRAIN} --checkpoint state --log /dev/full --out net.safetensors"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.matches("the run goes on without it").count()), (Some(1), 2), "{said}");
+        let page = String::from_utf8(output.stdout).unwrap();
+        assert!(!page.contains("checkpoint in") && !page.contains("log written"), "{page}");
+        let bytes = |name: &str| std::fs::read(shop.path(name)).unwrap();
+        assert_eq!(bytes("net.safetensors"), bytes("whole.safetensors"));
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_in_one_line() {
         let shop = shop();
         shop.write("text.safetensors", "no network");

@@ -155,6 +155,19 @@ fn lines_that_ask_too_little_or_too_much() {
             "data synth a.svm --task classes:1",
             "data synth a.svm --noise -1",
             "data synth a.svm --skew -1",
+            "completions tcsh",
+        ],
+    );
+    insta::assert_snapshot!(said);
+}
+
+#[cfg(feature = "paper")]
+#[test]
+fn lines_about_the_paper() {
+    let shop = Workshop::with_data();
+    let said = refused(
+        &shop,
+        &[
             "data get mnist",
             "data get a9a --from ftp://example.org",
             "data get a9a --from http://",
@@ -170,7 +183,6 @@ fn lines_that_ask_too_little_or_too_much() {
             "paper convex --data . --also train.svm --parts tables,nets",
             "paper convex --data . --also missing.svm",
             "paper convex --data . --also train.svm --out train.svm",
-            "completions tcsh",
         ],
     );
     insta::assert_snapshot!(said);

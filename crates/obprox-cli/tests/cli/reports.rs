@@ -52,10 +52,11 @@ fn a_run_and_its_log_have_the_same_page() {
 fn charts_and_tables_fill_directories() {
     let shop = Workshop::with_data();
     let said = shop.ok("compare train.svm --test train.svm --solvers obproxsg,auto --epochs 6 --plots p/q --tables t");
-    assert!(said.contains("plots written to p/q\ntables written to t\n"), "{said}");
+    assert!(said.contains("plots written to p/q") && said.contains("\ntables written to t\n"), "{said}");
     let charts = "density-epochs density-seconds gap-epochs objective-epochs objective-seconds runtimes weights";
     for chart in charts.split(' ') {
         assert!(shop.read(&format!("p/q/{chart}.svg")).starts_with("<svg "), "{chart}");
+        #[cfg(feature = "png")]
         assert!(std::fs::read(shop.path(&format!("p/q/{chart}.png"))).unwrap().starts_with(b"\x89PNG"), "{chart}");
     }
     for table in ["runs", "certificates", "epochs", "weights", "settings"] {
@@ -66,7 +67,7 @@ fn charts_and_tables_fill_directories() {
     shop.ok("fit train.svm --lambda 0.5max --log a.jsonl --quiet");
     shop.ok("path train.svm --lambdas 4 --log b.jsonl --quiet");
     shop.ok("report a.jsonl b.jsonl --plots both --tables both --quiet");
-    assert!(shop.exists("both/1-objective-epochs.svg") && shop.exists("both/2-path-weights.png"));
+    assert!(shop.exists("both/1-objective-epochs.svg") && shop.exists("both/2-path-weights.svg"));
     assert!(shop.exists("both/path.csv"));
 }
 

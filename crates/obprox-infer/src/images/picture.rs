@@ -9,8 +9,11 @@ use super::Images;
 
 /// The largest side of a picture that is decoded.
 const MOST_SIDE: u32 = 1 << 14;
-/// The memory that decoding may take.
+/// The memory that decoding may take: neither format packs more than a thousand times, so a short file that claims to be a
+/// large picture is broken.
 const MOST_MEMORY: u64 = 1 << 30;
+const MOST_PACKED: u64 = 1 << 10;
+const LEAST_MEMORY: u64 = 1 << 20;
 
 pub fn is_picture(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"\xff\xd8\xff")
@@ -34,7 +37,7 @@ fn decode_any(bytes: &[u8]) -> image::ImageResult<DynamicImage> {
     let mut limits = Limits::default();
     limits.max_image_width = Some(MOST_SIDE);
     limits.max_image_height = Some(MOST_SIDE);
-    limits.max_alloc = Some(MOST_MEMORY);
+    limits.max_alloc = Some((LEAST_MEMORY + MOST_PACKED * bytes.len() as u64).min(MOST_MEMORY));
     reader.limits(limits);
     reader.decode()
 }

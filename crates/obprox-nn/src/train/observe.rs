@@ -1,6 +1,6 @@
 //! What a run tells, and how it is told to stop.
 
-use obprox::Control;
+use obprox::{Control, Error};
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, Trained};
@@ -86,6 +86,11 @@ pub trait Observer {
     /// After each epoch.
     fn epoch(&mut self, _record: &EpochRecord) -> Control {
         Control::Continue
+    }
+    /// The state could not be saved. A run goes on without as soon as one observer says so; it ends with this error
+    /// otherwise, since nobody would know that it cannot be resumed.
+    fn unsaved(&mut self, _error: &Error) -> Control {
+        Control::Stop
     }
     /// After the run, whatever its status.
     fn end(&mut self, _trained: &Trained) {}

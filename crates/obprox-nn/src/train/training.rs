@@ -368,11 +368,13 @@ impl Training<'_> {
         answer
     }
 
-    fn save(&self) -> Result<()> {
-        match &self.checkpoint {
-            Some(directory) => checkpoint::write(directory, &self.state, &self.net, &self.optimizer),
-            None => Ok(()),
-        }
+    fn save(&mut self) -> Result<()> {
+        let Some(directory) = &self.checkpoint else { return Ok(()) };
+        checkpoint::write(directory, &self.state, &self.net, &self.optimizer).or_else(|error| {
+            // All of them are told.
+            let answers: Vec<Control> = self.observers.iter_mut().map(|observer| observer.unsaved(&error)).collect();
+            if answers.contains(&Control::Continue) { Ok(()) } else { Err(error) }
+        })
     }
 
     fn finish(mut self, status: Status) -> Result<Trained> {

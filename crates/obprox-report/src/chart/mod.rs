@@ -1,5 +1,5 @@
 //! A chart as a description: series, axes, marks. How it looks is decided elsewhere, once for all charts: as a picture
-//! by [`Figure`].
+//! by [`Figure`], as SVG and, with the cargo feature `png`, as PNG.
 //!
 //! ```
 //! use obprox_report::chart::{Axis, Chart, Figure, Series};
@@ -11,6 +11,7 @@
 //!     .mark(15.0, "Orthant steps begin");
 //! let figure = Figure::of(chart);
 //! assert!(figure.to_svg().starts_with("<svg "));
+//! # #[cfg(feature = "png")]
 //! assert!(figure.to_png()?.starts_with(b"\x89PNG"));
 //! # Ok::<(), obprox::Error>(())
 //! ```
@@ -20,6 +21,8 @@ mod colour;
 mod draw;
 mod figure;
 mod number;
+#[cfg(feature = "png")]
+mod png;
 mod scale;
 
 pub use bars::{Bar, Bars};

@@ -90,11 +90,9 @@ impl Matrix {
         }
     }
 
-    /// Copies some rows one after the other into a batch.
+    /// Copies some rows one after the other to the end of a batch.
     pub(crate) fn gather(&self, rows: &[u32], batch: &mut Gathered) {
-        batch.ends.clear();
-        batch.columns.clear();
-        batch.values.clear();
+        let has_values = !batch.values.is_empty();
         // Where a row begins has to be known before it can be asked for.
         let soon = |at: usize| {
             if let Some(&row) = rows.get(at + 8) {
@@ -111,8 +109,13 @@ impl Matrix {
                     batch.columns.extend_from_slice(&csr.indices()[csr.span(row as usize)]);
                     batch.ends.push(batch.columns.len());
                 }
+                if has_values {
+                    batch.values.resize(batch.columns.len(), 1.0);
+                }
             }
             _ => with_rows!(self, |matrix| {
+                // Rows before these may have been ones.
+                batch.values.resize(batch.columns.len(), 1.0);
                 for (at, &row) in rows.iter().enumerate() {
                     soon(at);
                     matrix.copy_row(row as usize, &mut batch.columns, &mut batch.values);

@@ -102,7 +102,7 @@ pub fn read_from(name: &str, stream: impl Read + Send + 'static, options: &ReadO
     read_source(Source::new(name, stream)?, None, options)
 }
 
-fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Result<Dataset> {
+pub(super) fn read_source(source: Source, path: Option<&Path>, options: &ReadOptions) -> Result<Dataset> {
     if options.n_cols.is_some_and(|n_cols| n_cols > u32::MAX as usize) {
         return Err(Error::parameter("n_cols", format!("at most {} columns", u32::MAX)));
     }

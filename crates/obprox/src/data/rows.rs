@@ -133,3 +133,21 @@ pub(crate) struct Gathered {
     /// Their values; empty where every value is 1.
     pub values: Vec<f64>,
 }
+
+impl Gathered {
+    /// Begins another batch.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.columns.clear();
+        self.values.clear();
+    }
+
+    /// Visits the entries of a row.
+    #[inline]
+    pub fn for_each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        for at in start..self.ends[row] {
+            visit(self.columns[at] as usize, self.values.get(at).copied().unwrap_or(1.0));
+        }
+    }
+}

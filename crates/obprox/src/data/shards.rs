@@ -4,20 +4,23 @@
 //! which is written last: without it there are no shards. It knows the size and the time of every source, so that they are
 //! parsed again when one has changed, and the sum of every shard, so that no other file is taken for it.
 
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::UNIX_EPOCH;
+use std::time::{Instant, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::read::{Format, open, read};
+use super::pieces::{Columns, each_piece};
 use super::source::Source;
-use super::{Buffer, Builder, Dataset, Matrix, ReadOptions, cache, csv, libsvm, with_rows, write_cache};
+use super::standardise::Moments;
+use super::{Buffer, Builder, Dataset, Matrix, ReadOptions, Recipe, Scaling, cache, with_rows, write_cache};
 use crate::output::{lock_directory, write_whole};
 use crate::{Error, Result, memory};
 
@@ -42,16 +45,67 @@ const AT_A_TIME: u64 = 4;
 /// The list of the shards.
 const LIST: &str = "shards.json";
 /// Changes when shards of an older version are of no use.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// Rows in shards on a disk.
-#[derive(Debug)]
+/// Rows in shards on a disk; cheap to clone.
+#[derive(Clone, Debug)]
 pub struct ShardedData {
     directory: PathBuf,
-    list: List,
+    list: Arc<List>,
     /// The first row of each shard, and the number of all.
-    firsts: Vec<usize>,
+    firsts: Arc<[usize]>,
     memory: u64,
+    /// How the columns are scaled each time they are read, where they are.
+    scaling: Option<Arc<Scaling>>,
+    shared: Arc<Shared>,
+}
+
+/// What is done with shards, by everyone who reads them.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes of memory that a stochastic method holds between its passes.
+    held: AtomicU64,
+    /// Passes that were begun, and who hears of them.
+    passes: AtomicU64,
+    watch: OnceLock<Watch>,
+}
+
+/// Who hears of every shard that is read.
+struct Watch(Box<dyn Fn(&Reading) + Send + Sync>);
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("Watch")
+    }
+}
+
+/// How far a pass over shards has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The pass, counted from 1 since the shards were opened.
+    pub pass: u64,
+    /// Shards of it that were read.
+    pub shard: usize,
+    /// Shards it reads; those that stay in memory are not among them.
+    pub shards: usize,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Bytes it reads.
+    pub of_bytes: u64,
+    /// Seconds since it was begun, the work on the shards included.
+    pub seconds: f64,
+}
+
+impl Reading {
+    /// Bytes a second.
+    pub fn rate(&self) -> f64 {
+        self.bytes as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Seconds until its last shard, if it goes on like this.
+    pub fn seconds_left(&self) -> f64 {
+        self.of_bytes.saturating_sub(self.bytes) as f64 / self.rate().max(1.0)
+    }
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +115,7 @@ struct List {
     rows_a_shard: usize,
     n_cols: usize,
     names: Option<Vec<String>>,
+    recipe: Option<Recipe>,
     shards: Vec<Shard>,
     /// The CRC-32 of all the rest.
     sum: u32,
@@ -106,14 +161,30 @@ impl ShardedData {
         };
         let mut firsts = vec![0];
         list.shards.iter().for_each(|shard| firsts.push(shard.rows.saturating_add(firsts[firsts.len() - 1])));
-        let data = Self { directory, list, firsts, memory: sharding.memory };
-        let least = data.least_memory();
-        match data.memory < least {
+        let data = Self {
+            directory,
+            list: list.into(),
+            firsts: firsts.into(),
+            memory: sharding.memory,
+            scaling: None,
+            shared: Arc::default(),
+        };
+        data.with_enough_memory()
+    }
+
+    fn with_enough_memory(self) -> Result<Self> {
+        let least = self.least_memory();
+        match self.memory < least {
             true => {
                 Err(Error::parameter("memory", format!("shards of this data need {} or more", memory::shown(least))))
             }
-            false => Ok(data),
+            false => Ok(self),
         }
+    }
+
+    /// The same with columns that are scaled each time they are read: what every value takes in memory grows.
+    pub(crate) fn scaled(self, scaling: Arc<Scaling>) -> Result<Self> {
+        Self { scaling: Some(scaling), ..self }.with_enough_memory()
     }
 
     /// N.
@@ -141,9 +212,19 @@ impl ShardedData {
         self.list.names.as_deref()
     }
 
+    /// How the features were made of a table's columns, where the sources are tables.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.list.recipe.as_ref()
+    }
+
     /// How many shards there are.
     pub fn n_shards(&self) -> usize {
         self.list.shards.len()
+    }
+
+    /// The rows of each.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.firsts.windows(2).map(|ends| ends[0]..ends[1])
     }
 
     /// Where they are.
@@ -151,14 +232,61 @@ impl ShardedData {
         &self.directory
     }
 
-    /// Bytes of memory for the shards that are being worked on: with no more all are read for every job.
-    pub fn least_memory(&self) -> u64 {
-        AT_A_TIME.saturating_mul(self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0))
+    /// Tells someone of every shard that is read from now on, on the thread that works on it. The first who asks is told.
+    pub fn watch(&self, watch: impl Fn(&Reading) + Send + Sync + 'static) {
+        let _ = self.shared.watch.set(Watch(Box::new(watch)));
     }
 
-    /// Bytes of memory that rows may have beside those.
+    /// Bytes of memory for the shards that are being worked on: with no more all are read for every job.
+    pub fn least_memory(&self) -> u64 {
+        /// A column and a value where there may have been a column alone.
+        const SCALED: u64 = 3;
+        let largest = self.list.shards.iter().map(|shard| shard.bytes).max().unwrap_or(0);
+        (if self.scaling.is_some() { SCALED } else { 1 }) * AT_A_TIME.saturating_mul(largest)
+    }
+
+    /// Bytes of memory that rows may have.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// How the columns would be scaled: two passes over the shards. They are centred where `centre` asks for it and every
+    /// shard is dense, as rows in memory are.
+    pub(crate) fn scaling(self: &Arc<Self>, centre: bool) -> Result<Scaling> {
+        let mut moments = Moments::new(self.n_rows(), self.n_cols());
+        let mut is_dense = true;
+        for at in 0..self.n_shards() {
+            let matrix = self.load(at)?.matrix.widened(self.n_cols());
+            is_dense &= matches!(matrix, Matrix::Dense32(_) | Matrix::Dense64(_));
+            moments.add(&matrix);
+        }
+        moments.have_means();
+        for at in 0..self.n_shards() {
+            moments.add_squares(&self.load(at)?.matrix);
+        }
+        Ok(moments.scaling(centre && is_dense))
+    }
+
+    /// Bytes of memory that rows may have beside those, and beside what is held.
     pub(crate) fn room(&self) -> u64 {
-        self.memory - self.least_memory()
+        (self.memory - self.least_memory()).saturating_sub(self.shared.held.load(Ordering::Relaxed))
+    }
+
+    /// Takes so many bytes of that for rows that stay, where there are as many.
+    pub(crate) fn hold(&self, bytes: u64) -> bool {
+        let fits = bytes <= self.room();
+        self.shared.held.fetch_add(if fits { bytes } else { 0 }, Ordering::Relaxed);
+        fits
+    }
+
+    /// Gives them back.
+    pub(crate) fn release(&self, bytes: u64) {
+        self.shared.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Leaves room for others that pass by in between, such as test data.
+    pub fn leave_room_for(&self, others: &Self) {
+        self.hold(others.least_memory().min(self.room()));
     }
 
     /// What tells these rows from others.
@@ -178,16 +306,26 @@ impl ShardedData {
         Ok(targets.into())
     }
 
-    /// Reads the shards that are wanted, each with its rows' numbers and with some of the columns; a thread is one ahead.
+    /// The first row of each shard, and the number of all.
+    pub(crate) fn firsts(&self) -> &[usize] {
+        &self.firsts
+    }
+
+    /// Reads the shards that are wanted in that order, each with its rows' numbers and with some of the columns; a thread is one
+    /// ahead.
     pub(crate) fn read(
         self: &Arc<Self>,
         columns: Option<Arc<[u32]>>,
-        wanted: &dyn Fn(usize) -> bool,
+        wanted: Vec<usize>,
     ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
         let (sender, ahead) = sync_channel(1);
-        let (data, wanted) = (Arc::clone(self), (0..self.n_shards()).filter(|&at| wanted(at)).collect::<Vec<usize>>());
+        let (data, order) = (Arc::clone(self), wanted.clone());
         let one = Arc::new(move |at: usize| {
             let matrix = data.load(at)?.matrix.widened(data.n_cols());
+            let matrix = match &data.scaling {
+                Some(scaling) => scaling.apply(&matrix),
+                None => matrix,
+            };
             let matrix = match &columns {
                 Some(columns) => matrix.keep_columns(columns),
                 None => matrix,
@@ -200,7 +338,24 @@ impl ShardedData {
         let spawned = thread::Builder::new().name("obprox-read".into()).spawn(read_ahead);
         // Where there is no thread to be had, a shard is read when it is asked for, by the one that asks.
         let by_hand = if spawned.is_ok() { Vec::new() } else { wanted };
-        ahead.into_iter().chain(by_hand.into_iter().map(move |at| one(at)))
+        let mut told = self.told(&order);
+        ahead.into_iter().chain(by_hand.into_iter().map(move |at| one(at))).inspect(move |_| told())
+    }
+
+    /// Hears that one shard after the other of a pass was read.
+    fn told(self: &Arc<Self>, order: &[usize]) -> impl FnMut() + use<> {
+        let sizes: Vec<u64> = order.iter().map(|&at| self.list.shards[at].bytes).collect();
+        let (data, begun) = (Arc::clone(self), Instant::now());
+        // What reads nothing, since all is in memory, is none.
+        let pass = self.shared.passes.fetch_add(u64::from(!order.is_empty()), Ordering::Relaxed) + 1;
+        let mut reading =
+            Reading { pass, shard: 0, shards: sizes.len(), bytes: 0, of_bytes: sizes.iter().sum(), seconds: 0.0 };
+        move || {
+            reading.bytes += sizes.get(reading.shard).copied().unwrap_or(0);
+            reading.shard += 1;
+            reading.seconds = begun.elapsed().as_secs_f64();
+            data.shared.watch.get().into_iter().for_each(|watch| watch.0(&reading));
+        }
     }
 
     fn load(&self, at: usize) -> Result<Dataset> {
@@ -237,8 +392,8 @@ impl List {
     }
 
     fn own_sum(&self) -> u32 {
-        let Self { version, made_from, rows_a_shard, n_cols, names, shards, sum: _ } = self;
-        let rest = serde_json::to_vec(&(version, made_from, rows_a_shard, n_cols, names, shards));
+        let Self { version, made_from, rows_a_shard, n_cols, names, recipe, shards, sum: _ } = self;
+        let rest = serde_json::to_vec(&(version, made_from, rows_a_shard, n_cols, names, recipe, shards));
         crc32fast::hash(&rest.unwrap_or_default())
     }
 }
@@ -251,8 +406,10 @@ impl Made {
             let path = fs::canonicalize(path).map_err(Error::reading(path))?;
             Ok(Stamp { path, bytes: metadata.len(), modified: modified.map_or(0, |since| since.as_nanos()) })
         };
-        let ReadOptions { format, label, header, n_cols, .. } = options;
-        let options = format!("{format:?} {label:?} {header:?} {n_cols:?}");
+        let ReadOptions { format, label, header, n_cols, recipe, with_targets, .. } = options;
+        // A recipe may be long, and what tells it from others will do.
+        let recipe = recipe.as_ref().map(|recipe| crc32fast::hash(&serde_json::to_vec(&**recipe).unwrap_or_default()));
+        let options = format!("{format:?} {label:?} {header:?} {n_cols:?} {recipe:?} {with_targets}");
         Ok(Self { sources: sources.iter().map(stamp).collect::<Result<_>>()?, options, rows })
     }
 
@@ -291,7 +448,7 @@ fn write(
     }
     let mut out = Writer::new(directory, made_from.rows, tell);
     for source in sources {
-        let columns = each_piece(source, options, &mut |piece| out.push(&piece))?;
+        let columns = each_piece(Source::open(source)?, source, options, &mut |piece| out.push(&piece))?;
         out.agree_on(source, columns)?;
     }
     out.end_shard()?;
@@ -300,53 +457,17 @@ fn write(
     }
     let n_cols = out.n_cols.max(options.n_cols.unwrap_or(0));
     let rows_a_shard = out.rows_a_shard.unwrap_or(0);
-    let names = out.columns.and_then(|columns| columns.names).map(|mut names| {
+    let Columns { names, recipe, .. } = out.columns.flatten().unwrap_or_default();
+    let names = names.map(|mut names| {
         names.extend((names.len()..n_cols).map(|column| format!("column {}", column + 1)));
         names
     });
-    let mut list = List { version: VERSION, made_from, rows_a_shard, n_cols, names, shards: out.shards, sum: 0 };
+    let (shards, recipe) = (out.shards, recipe.map(Arc::unwrap_or_clone));
+    let mut list = List { version: VERSION, made_from, rows_a_shard, n_cols, names, recipe, shards, sum: 0 };
     list.sum = list.own_sum();
     let text = serde_json::to_vec_pretty(&list).map_err(|error| Error::Data(error.to_string()))?;
     write_whole(&directory.join(LIST), |out| out.write_all(&text))?;
     Ok(list)
-}
-
-/// The columns of a table.
-#[derive(PartialEq)]
-struct Columns {
-    n_cols: usize,
-    names: Option<Vec<String>>,
-}
-
-/// Hands out the rows of a file, some at a time; the columns where they are those of a table.
-fn each_piece(
-    path: &Path,
-    options: &ReadOptions,
-    each: &mut dyn FnMut(Dataset) -> Result<()>,
-) -> Result<Option<Columns>> {
-    let (source, format) = open(Source::open(path)?, options)?;
-    match format {
-        Format::Libsvm => libsvm::read_pieces(source, options.block, each).map(|()| None),
-        Format::Csv => {
-            let (n_cols, names) = csv::read_pieces(source, options, each)?;
-            Ok(Some(Columns { n_cols, names }))
-        }
-        Format::Cache => in_pieces(cache::read(&source.name, path)?, each),
-        // A file of columns is read as a whole, so one that is to be cut into shards comes in parts.
-        Format::Parquet | Format::Arrow => in_pieces(read(path, options)?, each),
-    }
-}
-
-/// Hands out the rows of a data set, some at a time.
-fn in_pieces(data: Dataset, each: &mut dyn FnMut(Dataset) -> Result<()>) -> Result<Option<Columns>> {
-    const SOME: usize = 1 << 12;
-    let (n_rows, n_cols) = (data.matrix.n_rows() as u32, data.matrix.n_cols());
-    for first in (0..n_rows).step_by(SOME) {
-        let rows: Vec<u32> = (first..n_rows.min(first + SOME as u32)).collect();
-        let targets = data.targets[first as usize..][..rows.len()].to_vec();
-        each(Dataset::new(data.matrix.keep_rows(&rows), targets))?;
-    }
-    Ok(data.names.map(|names| Columns { n_cols, names: Some(names) }))
 }
 
 /// Rows on their way into shards.
@@ -358,7 +479,8 @@ struct Writer<'a> {
     targets: Vec<f64>,
     shards: Vec<Shard>,
     n_cols: usize,
-    columns: Option<Columns>,
+    /// Those of the files so far: none where these have rows of indices.
+    columns: Option<Option<Columns>>,
     tell: &'a mut dyn FnMut(usize, usize),
 }
 
@@ -403,15 +525,22 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Tables must have the same columns under the same names.
+    /// Tables must have the same columns under the same names, and no rows of indices among them.
     fn agree_on(&mut self, source: &Path, columns: Option<Columns>) -> Result<()> {
-        match (&self.columns, columns) {
-            (Some(known), Some(columns)) if *known != columns => {
-                let message = "has other columns than the files before it: give files of the same columns";
-                Err(Error::file(source.display().to_string(), message))
+        let refuse = |message: &str| Err(Error::file(source.display().to_string(), message));
+        match (&self.columns, &columns) {
+            (Some(Some(known)), Some(columns)) if !known.are(columns) => {
+                refuse("has other columns than the files before it: give files of the same columns")
             }
-            (_, columns) => {
-                self.columns = columns;
+            (Some(Some(_)), None) => {
+                refuse("has rows of indices, the files before it are tables: give files of one kind")
+            }
+            (Some(None), Some(_)) => {
+                refuse("is a table, the files before it have rows of indices: give files of one kind")
+            }
+            (Some(_), _) => Ok(()),
+            (None, _) => {
+                self.columns = Some(columns);
                 Ok(())
             }
         }

@@ -34,57 +34,88 @@ impl Scaling {
 /// Divides every column by its standard deviation. Dense storage is centred too where `centre` asks for it; sparse
 /// storage never is, since that would fill it.
 pub fn standardise(matrix: &Matrix, centre: bool) -> (Matrix, Scaling) {
-    let (means, scale) = with_rows!(matrix, |rows| moments(rows));
-    match matrix {
-        Matrix::Ones(rows) => (scaled(rows, &scale), Scaling::of(scale)),
-        Matrix::Sparse32(rows) => (scaled(rows, &scale), Scaling::of(scale)),
-        Matrix::Sparse64(rows) => (scaled(rows, &scale), Scaling::of(scale)),
-        Matrix::Dense32(_) | Matrix::Dense64(_) => {
-            let scaling = if centre { Scaling { scale, mean: means } } else { Scaling::of(scale) };
-            (with_rows!(matrix, |rows| standardised(rows, &scaling)), scaling)
-        }
-    }
+    let mut moments = Moments::new(matrix.n_rows(), matrix.n_cols());
+    moments.add(matrix);
+    moments.have_means();
+    moments.add_squares(matrix);
+    let is_dense = matches!(matrix, Matrix::Dense32(_) | Matrix::Dense64(_));
+    let scaling = moments.scaling(centre && is_dense);
+    (scaling.apply(matrix), scaling)
 }
 
 impl Scaling {
-    /// No column was centred.
-    fn of(scale: Vec<f64>) -> Self {
-        Self { mean: vec![0.0; scale.len()], scale }
+    /// The rows as they are standardised.
+    pub(crate) fn apply(&self, matrix: &Matrix) -> Matrix {
+        match matrix {
+            Matrix::Ones(rows) => scaled(rows, &self.scale),
+            Matrix::Sparse32(rows) => scaled(rows, &self.scale),
+            Matrix::Sparse64(rows) => scaled(rows, &self.scale),
+            Matrix::Dense32(_) | Matrix::Dense64(_) => with_rows!(matrix, |rows| standardised(rows, self)),
+        }
     }
 }
 
-/// Mean and standard deviation of every column. Two passes: the textbook's one-pass formula loses all digits where the
-/// mean is large against the deviation.
-fn moments(rows: &impl Rows) -> (Vec<f64>, Vec<f64>) {
-    let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
-    let count = n_rows.max(1) as f64;
-    let mut means = vec![0.0; n_cols];
-    let mut stored = vec![0; n_cols];
-    // Tells a constant column exactly, where computed moments would leave rounding.
-    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); n_cols];
-    for row in 0..n_rows {
-        rows.for_each(row, |column, value| {
+/// Mean and standard deviation of every column, of rows that come one after the other. Two passes: the textbook's one-pass
+/// formula loses all digits where the mean is large against the deviation.
+pub(super) struct Moments {
+    n_rows: usize,
+    means: Vec<f64>,
+    variances: Vec<f64>,
+    stored: Vec<usize>,
+    /// Tells a constant column exactly, where computed moments would leave rounding.
+    ranges: Vec<(f64, f64)>,
+}
+
+impl Moments {
+    pub fn new(n_rows: usize, n_cols: usize) -> Self {
+        let ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); n_cols];
+        Self { n_rows, means: vec![0.0; n_cols], variances: vec![0.0; n_cols], stored: vec![0; n_cols], ranges }
+    }
+
+    fn count(&self) -> f64 {
+        self.n_rows.max(1) as f64
+    }
+
+    /// Some of the rows, for the first time.
+    pub fn add(&mut self, matrix: &Matrix) {
+        let (count, Self { means, stored, ranges, .. }) = (self.count(), self);
+        with_rows!(matrix, |rows| (0..rows.n_rows()).for_each(|row| rows.for_each(row, |column, value| {
             means[column] += value / count;
             stored[column] += 1;
             ranges[column] = (ranges[column].0.min(value), ranges[column].1.max(value));
-        });
+        })));
     }
-    for column in 0..n_cols {
-        if stored[column] == n_rows && ranges[column].0 == ranges[column].1 {
-            means[column] = ranges[column].0;
+
+    /// All rows have come once.
+    pub fn have_means(&mut self) {
+        for column in 0..self.means.len() {
+            if self.stored[column] == self.n_rows && self.ranges[column].0 == self.ranges[column].1 {
+                self.means[column] = self.ranges[column].0;
+            }
         }
     }
-    let mut variances = vec![0.0; n_cols];
-    for row in 0..n_rows {
-        rows.for_each(row, |column, value| variances[column] += (value - means[column]).powi(2) / count);
+
+    /// Some of the rows, for the second time.
+    pub fn add_squares(&mut self, matrix: &Matrix) {
+        let (count, Self { means, variances, .. }) = (self.count(), self);
+        with_rows!(matrix, |rows| (0..rows.n_rows()).for_each(|row| rows.for_each(row, |column, value| {
+            variances[column] += (value - means[column]).powi(2) / count;
+        })));
     }
-    for column in 0..n_cols {
-        let zeros = (n_rows - stored[column]) as f64;
-        variances[column] += zeros / count * means[column].powi(2);
+
+    /// All rows have come twice.
+    pub fn scaling(self, centre: bool) -> Scaling {
+        let count = self.count();
+        let Self { n_rows, means, variances, stored, .. } = self;
+        let deviation = |column: usize| {
+            let zeros = (n_rows - stored[column]) as f64;
+            let variance: f64 = variances[column] + zeros / count * means[column].powi(2);
+            // Constant columns have variance 0. One that leaves the range of a double cannot be brought to unit scale either.
+            if variance.is_normal() { variance.sqrt() } else { 1.0 }
+        };
+        let scale = (0..means.len()).map(deviation).collect();
+        Scaling { mean: if centre { means } else { vec![0.0; means.len()] }, scale }
     }
-    // Constant columns have variance 0. One that leaves the range of a double cannot be brought to unit scale either.
-    let scale = variances.iter().map(|variance| if variance.is_normal() { variance.sqrt() } else { 1.0 }).collect();
-    (means, scale)
 }
 
 fn scaled<V: Value>(rows: &Csr<V>, scale: &[f64]) -> Matrix {

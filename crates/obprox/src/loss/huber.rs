@@ -115,6 +115,14 @@ impl ScalarLoss for Wide {
         Some((-self.slope, self.slope))
     }
 
+    fn parameter(&self) -> Option<f64> {
+        Some(self.slope)
+    }
+
+    fn width(&self) -> Option<f64> {
+        Some(self.width)
+    }
+
     fn conjugate(&self, dual: f64, target: f64) -> Option<f64> {
         // Of a multiple: (sℓ)*(u) = s·ℓ*(u/s). Rounding must not push a slope of δ out of the domain.
         let inner = (dual / self.share()).clamp(-self.width, self.width);

@@ -81,6 +81,10 @@ pub trait ScalarLoss: Debug + Send + Sync {
     fn parameter(&self) -> Option<f64> {
         None
     }
+    /// The width of a loss that is a [smoother](Self::smoother) one of its name.
+    fn width(&self) -> Option<f64> {
+        None
+    }
 
     /// ℓ′ of many rows.
     fn derivatives(&self, margins: &[f64], targets: &[f64], derivatives: &mut [f64]) {
@@ -148,6 +152,10 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
+        None
+    }
+    /// The width of a loss that is a [smoother](Self::smoother) one of its name.
+    fn width(&self) -> Option<f64> {
         None
     }
 
@@ -231,6 +239,10 @@ impl<L: ScalarLoss> Loss for L {
 
     fn parameter(&self) -> Option<f64> {
         ScalarLoss::parameter(self)
+    }
+
+    fn width(&self) -> Option<f64> {
+        ScalarLoss::width(self)
     }
 
     fn slope_range(&self, target: f64) -> Option<(f64, f64)> {

@@ -3,11 +3,13 @@
 mod file;
 mod liblinear;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
-use crate::data::{Dataset, Matrix, Recipe};
+use crate::data::{Dataset, Matrix, Recipe, ShardedData};
 use crate::loss::{LossKind, Task, class_probabilities};
 use crate::metrics::{self, Deviance, Explained, Metrics};
 use crate::problem::{Point, Problem};
@@ -196,8 +198,14 @@ impl Model {
 
     /// The probability of each label, in their order; only where the loss is a likelihood of classes.
     pub fn probabilities(&self, matrix: &Matrix) -> Result<Vec<f64>> {
+        self.check_probabilities()?;
+        Ok(class_probabilities(&self.margins(matrix), self.blocks.len()))
+    }
+
+    /// Refuses where the loss is no likelihood of classes, and so has no probabilities.
+    pub fn check_probabilities(&self) -> Result<()> {
         match self.loss.as_str() {
-            "logistic" | "softmax" => Ok(class_probabilities(&self.margins(matrix), self.blocks.len())),
+            "logistic" | "softmax" => Ok(()),
             loss => Err(Error::Data(format!("a model of the {loss} loss has no probabilities"))),
         }
     }
@@ -221,8 +229,21 @@ impl Model {
 
     /// How well the model does on labelled data.
     pub fn evaluate(&self, data: &Dataset) -> Result<Metrics> {
-        let targets = self.targets(&data.targets)?;
-        let margins = self.margins(&data.matrix);
+        self.judge(&self.margins(&data.matrix), &data.targets)
+    }
+
+    /// The same on rows that are read shard by shard.
+    pub fn evaluate_shards(&self, data: &Arc<ShardedData>) -> Result<Metrics> {
+        let mut margins = Vec::with_capacity(data.n_rows() * self.blocks.len());
+        for shard in data.read(None, (0..data.n_shards()).collect()) {
+            margins.extend(self.margins(&shard?.1));
+        }
+        self.judge(&margins, &data.targets()?)
+    }
+
+    /// The same of rows with these [margins](Self::margins) and labels: those of pieces of the data, one after the other.
+    pub fn judge(&self, margins: &[f64], labels: &[f64]) -> Result<Metrics> {
+        let targets = self.targets(labels)?;
         let kind = LossKind::from_name(&self.loss, self.loss_parameter);
         let loss = kind.map(|kind| {
             let (loss, width) = (kind.build(self.blocks.len()), self.blocks.len());
@@ -232,13 +253,13 @@ impl Model {
         });
         let deviance = Deviance::of_targets(&self.loss, self.blocks.len(), &targets, |_| 1.0, true);
         let explained = Explained { loss, deviance: deviance.zip(loss).map(|(of, loss)| of.explained(loss)) };
-        let predicted = self.decide(&margins);
+        let predicted = self.decide(margins);
         Ok(match self.task {
-            Task::Regression | Task::Counts => metrics::regression(&predicted, &data.targets, explained),
+            Task::Regression | Task::Counts => metrics::regression(&predicted, labels, explained),
             Task::Binary | Task::Classes => {
-                let scores = (self.task == Task::Binary).then_some(&margins[..]);
+                let scores = (self.task == Task::Binary).then_some(margins);
                 let scores = (scores, self.loss == "logistic");
-                metrics::classification(&predicted, &data.targets, &self.labels, scores, explained)
+                metrics::classification(&predicted, labels, &self.labels, scores, explained)
             }
         })
     }
@@ -246,6 +267,23 @@ impl Model {
     /// One number to choose by, larger is better: accuracy, or R².
     pub fn score(&self, data: &Dataset) -> Result<f64> {
         Ok(self.evaluate(data)?.score())
+    }
+}
+
+/// Labelled rows to measure models on, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) enum Labelled<'a> {
+    Memory(&'a Dataset),
+    Shards(&'a Arc<ShardedData>),
+}
+
+impl Labelled<'_> {
+    /// How well a model does on them.
+    pub fn measure(self, model: &Model) -> Result<Metrics> {
+        match self {
+            Self::Memory(data) => model.evaluate(data),
+            Self::Shards(data) => model.evaluate_shards(data),
+        }
     }
 }
 

@@ -3,14 +3,17 @@
 //! A solver knows the n weights and its working set. Margins, the slopes and curvatures of rows, what a step does to the
 //! margins and the dual point live where the rows live. It asks for [`Job`]s, which are plain data, and is given [`Sums`]
 //! over all rows, 1/N included: those of shards are added up in their order, whoever computed them. So rows may lie in
-//! this process's memory ([`Memory`]), on a disk ([`Disk`]) or on other machines.
+//! this process's memory ([`Memory`]), on a disk ([`Disk`]) or on other machines ([`remote`]).
 //!
 //! Rows remember where the last job left them: [`Job::Place`] puts them at a point, [`Job::Propose`] names a step from
 //! there, [`Job::Take`] takes some of it. The functions of [`dyn Shards`](Shards) are the jobs by name, with what each
 //! returns.
 
 mod disk;
+pub(crate) mod full;
 mod memory;
+pub mod remote;
+mod sharded;
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -18,6 +21,8 @@ use std::ops::Range;
 pub(crate) use self::disk::Disk;
 pub(crate) use self::memory::scatter::FAR;
 pub(crate) use self::memory::{Memory, at_zero, pass, stays_in_rows};
+pub(crate) use self::remote::Remote;
+pub(crate) use self::sharded::task::{Answer, Task};
 use crate::Result;
 use crate::huge::Huge;
 use crate::penalty::ElasticNet;
@@ -49,6 +54,7 @@ pub(crate) struct Shape {
 }
 
 /// What rows are asked to do.
+#[derive(Clone)]
 pub(crate) enum Job<'a> {
     /// Goes to a point: margins from x alone, never from increments.
     Place(&'a Point),
@@ -114,6 +120,7 @@ pub(crate) enum Job<'a> {
 }
 
 /// Work on the dual point θ, which begins as ℓ′ at the margins.
+#[derive(Clone)]
 pub(crate) enum DualJob<'a> {
     /// Begins anew.
     Begin,
@@ -144,6 +151,7 @@ pub(crate) enum DualJob<'a> {
 }
 
 /// The model of a Newton step: its coordinates, the intercept last.
+#[derive(Clone)]
 pub(crate) struct Model<'a> {
     pub terms: &'a [ElasticNet],
     pub x: &'a [f64],

@@ -3,6 +3,7 @@
 
 pub mod plain;
 pub mod random;
+pub mod shards;
 
 use obprox::{Control, Fit, Observer, Point, Problem, Progress, Run, Settings};
 

@@ -4,6 +4,8 @@
 //! another solver calls optimal, it finds whatever that point has left.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod plain;
+
 use std::sync::Arc;
 
 use obprox::data::{Dataset, Matrix};

@@ -195,10 +195,13 @@ impl Nets {
         let mut log = Log::new(Some(cell.log(&self.out)), origin);
         let run = Run::new(net, images, preprocessing, settings, &device).observe(&mut bar).observe(&mut log);
         let trained = run.checkpoint(&state, true).train()?;
-        log.finish()?;
+        let mut losses = bar.losses();
+        log.finish(&mut losses)?;
         if interrupt::pressed() {
             return Ok(false);
         }
+        // Without its log a run has no result; its state stays.
+        losses.end(Ok(()))?;
         let training = Training { preprocessing: Some(preprocessing.clone()), labels: images.classes.clone() };
         Model::new(architecture, trained.weights, training)?.write_safetensors(cell.network(&self.out))?;
         // A finished run has no more use for its state, which is as large as its network.

@@ -15,6 +15,7 @@ use memchr::memchr;
 use super::blocks::{Blocks, Flaw, cut};
 use super::boundaries::Boundaries;
 use super::number::{self, shown};
+use super::pieces::Columns;
 use super::sheet::{Counts, Parser, Room, Sheet, TooNarrow, Trouble, Width, most_rows};
 use super::source::Source;
 use super::table::Recipe;
@@ -30,12 +31,7 @@ pub(super) const WORDS: &str = "encode the column (categorical) or leave it out 
 /// Reads a whole stream; `again` is where its file can be read once more.
 pub(super) fn read(mut source: Source, again: Option<&Path>, options: &ReadOptions) -> Result<Dataset> {
     let head = Head::find(&mut source, options.header)?;
-    let as_table = match &options.recipe {
-        // Numbers without names are taken in their order.
-        Some(recipe) => head.is_header || !recipe.is_plain(),
-        None => !options.encoding.is_plain() || label_is_word(&head, &source, options),
-    };
-    if as_table {
+    if is_table(&head, &source, options) {
         return table::read(source, head, again, options)?.into_dataset(options);
     }
     match (numbers(source, head, options), again) {
@@ -43,6 +39,15 @@ pub(super) fn read(mut source: Source, again: Option<&Path>, options: &ReadOptio
             Err(missing(path, options).unwrap_or(error))
         }
         (outcome, _) => outcome,
+    }
+}
+
+/// Whether there is more to read than numbers in their order.
+fn is_table(head: &Head, source: &Source, options: &ReadOptions) -> bool {
+    match &options.recipe {
+        // Numbers without names are taken in their order.
+        Some(recipe) => head.is_header || !recipe.is_plain(),
+        None => !options.encoding.is_plain() || label_is_word(head, source, options),
     }
 }
 
@@ -83,32 +88,40 @@ fn numbers(source: Source, head: Head, options: &ReadOptions) -> Result<Dataset>
         storage.put(sheet, n_features);
     }
     let (matrix, targets) = storage.finish(n_features);
-    let recipe = layout.names.as_ref().and_then(|names| Recipe::of_numbers(names, layout.label_name.as_ref()));
+    let recipe = layout.recipe();
     let dataset = Dataset::new(matrix.in_fewest_bytes(), targets);
     Ok(Dataset { names: layout.names, recipe: recipe.map(Into::into), ..dataset })
 }
 
-/// Hands out the rows of a stream of numbers, those of a block of text at a time; then the columns and their names.
+/// Hands out the rows of a stream, those of a block of text at a time: of a table by a recipe, else of numbers. Then its
+/// columns.
 pub(super) fn read_pieces(
     mut source: Source,
     options: &ReadOptions,
     each: &mut dyn FnMut(Dataset) -> Result<()>,
-) -> Result<(usize, Option<Vec<String>>)> {
-    if !options.encoding.is_plain() {
-        let message = "columns that are no numbers are encoded in memory alone: convert the table first";
-        return Err(Error::file(source.name, message));
-    }
+) -> Result<Columns> {
     let head = Head::find(&mut source, options.header)?;
+    match (is_table(&head, &source, options), &options.recipe) {
+        (true, Some(_)) => return table::read_pieces(source, head, options, each).map(|()| Columns::default()),
+        (true, None) => {
+            let message = "columns and labels that are no numbers are encoded in memory alone: \
+                           convert the table first (obprox data convert)";
+            return Err(Error::file(source.name, message));
+        }
+        (false, _) => {}
+    }
     let layout = Layout::find(&source.name, head, options)?;
     let mut blocks = Blocks::of(source, options.block, layout.lines_before);
+    let mut names = layout.names.clone();
     while blocks.advance()? {
         let (text, pieces) = (blocks.text(), cut(blocks.text()));
         let mut sheet: Sheet<()> = Sheet::default();
         sheet.append(&layout, text, &pieces, 1.0).map_err(|halt| blocks.halted(&pieces, halt))?;
         let (matrix, targets) = sheet.finish(layout.n_features());
-        each(Dataset::new(matrix, targets))?;
+        each(Dataset { names: names.take(), ..Dataset::new(matrix, targets) })?;
     }
-    Ok((layout.n_features(), layout.names))
+    let recipe = layout.recipe().map(Into::into);
+    Ok(Columns { n_cols: layout.n_features(), names: layout.names, recipe })
 }
 
 /// What the first lines tell of all the others.
@@ -175,6 +188,11 @@ impl Storage {
 }
 
 impl Layout {
+    /// How columns of numbers with names become features.
+    fn recipe(&self) -> Option<Recipe> {
+        self.names.as_ref().and_then(|names| Recipe::of_numbers(names, self.label_name.as_ref()))
+    }
+
     fn find(file: &str, head: Head, options: &ReadOptions) -> Result<Self> {
         let Head { separator, mut fields, is_header, lines_before } = head;
         let n_fields = fields.len();

@@ -7,11 +7,11 @@ use memchr::memchr;
 use rayon::prelude::*;
 
 use super::fields::{Head, for_each_field, too_few, too_many, without_cr};
-use crate::data::ReadOptions;
 use crate::data::blocks::{Blocks, Flaw, cut};
 use crate::data::number::{self, shown};
 use crate::data::source::Source;
 use crate::data::table::{Cells, Column, Selection, Table, Wanted, Words};
+use crate::data::{Dataset, ReadOptions};
 use crate::{Error, Result};
 
 /// Reads a whole stream. A column may turn out to have words in it after many lines of numbers; then the file at
@@ -29,6 +29,33 @@ pub fn read(mut source: Source, head: Head, again: Option<&Path>, options: &Read
             }
         }
     }
+}
+
+/// Hands out the rows of a stream, those of a block of text at a time, as a recipe makes them.
+pub fn read_pieces(
+    source: Source,
+    head: Head,
+    options: &ReadOptions,
+    each: &mut dyn FnMut(Dataset) -> Result<()>,
+) -> Result<()> {
+    let (layout, name) = (Layout::find(&source, head, options)?, source.name.clone());
+    let mut blocks = Blocks::of(source, options.block, layout.head.lines_before);
+    let mut before = 0;
+    while blocks.advance()? {
+        let mut piece = layout.piece();
+        if let Some((_, error)) = layout.append(&blocks, &mut piece)? {
+            return Err(error);
+        }
+        let rows = piece.rows;
+        let dataset = layout.table(name.clone(), piece).into_dataset(options);
+        // Rows are counted from the first of the piece.
+        each(dataset.map_err(|error| match error {
+            Error::File { file, message } if before > 0 => Error::file(file, format!("after row {before}: {message}")),
+            error => error,
+        })?)?;
+        before += rows;
+    }
+    Ok(())
 }
 
 /// What is known of the columns before the rows are read.
@@ -113,26 +140,37 @@ impl Layout {
         let mut whole = self.piece();
         let mut blocks = Blocks::of(source, block, self.head.lines_before);
         while blocks.advance()? {
-            let (text, ranges) = (blocks.text(), cut(blocks.text()));
-            let pieces: Vec<_> = ranges.par_iter().map(|range| self.parse(&text[range.clone()])).collect();
-            for (range, piece) in ranges.iter().zip(pieces) {
-                let mut piece = piece.map_err(|flaw| blocks.error(range.start, flaw))?;
-                if let Some(flaw) = piece.first.take() {
-                    let error = blocks.error(range.start, flaw);
-                    return Ok(Outcome::Words { columns: piece.words, error });
-                }
-                whole.append(piece);
+            if let Some((columns, error)) = self.append(&blocks, &mut whole)? {
+                return Ok(Outcome::Words { columns, error });
             }
         }
+        Ok(Outcome::Whole(self.table(name, whole)))
+    }
+
+    /// Appends the rows of a block; or the columns that were guessed wrong, and what is wrong with them.
+    fn append(&self, blocks: &Blocks, to: &mut Piece) -> Result<Option<(Vec<usize>, Error)>> {
+        let (text, ranges) = (blocks.text(), cut(blocks.text()));
+        let pieces: Vec<_> = ranges.par_iter().map(|range| self.parse(&text[range.clone()])).collect();
+        for (range, piece) in ranges.iter().zip(pieces) {
+            let mut piece = piece.map_err(|flaw| blocks.error(range.start, flaw))?;
+            if let Some(flaw) = piece.first.take() {
+                return Ok(Some((piece.words, blocks.error(range.start, flaw))));
+            }
+            to.append(piece);
+        }
+        Ok(None)
+    }
+
+    fn table(&self, name: String, rows: Piece) -> Table {
         let mut columns = Vec::new();
         let mut label = None;
-        for (at, (part, name)) in whole.parts.into_iter().zip(&self.head.fields).enumerate() {
+        for (at, (part, name)) in rows.parts.into_iter().zip(&self.head.fields).enumerate() {
             let Some(cells) = part.finish() else { continue };
             let column = Column { name: name.clone(), cells };
             if Some(at) == self.label { label = Some(column) } else { columns.push(column) }
         }
         let fields = (!self.head.is_header).then_some(self.head.fields.len());
-        Ok(Outcome::Whole(Table { name, n_rows: whole.rows, fields, label, columns }))
+        Table { name, n_rows: rows.rows, fields, label, columns }
     }
 
     fn piece(&self) -> Piece {

@@ -8,15 +8,17 @@ use std::ops::AddAssign;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use super::centring;
+use super::centring::{self, Alike};
 use super::pass::{self, weighted};
 use super::scatter::{by_columns, scatter};
 use crate::data::{Buffer, Matrix, with_rows};
 use crate::huge::Huge;
 
-use crate::Result;
 use crate::problem::Problem;
+use crate::rows::sharded::seen::Columns;
+use crate::rows::sharded::task::Task;
 use crate::tuning::FEW;
+use crate::{Result, intercept};
 
 /// What x = 0 with b at its optimum tells.
 #[derive(Debug, Default)]
@@ -43,29 +45,19 @@ impl AtZero {
     /// Looks at it.
     pub fn of(problem: &Problem) -> Result<Self> {
         let outputs = problem.outputs();
-        let mut margins = vec![0.0; problem.n_rows() * outputs];
+        let zero = Zero::of(problem)?;
+        let mut intercept = vec![0.0; outputs];
         // Below the rounding of the targets themselves nothing can be measured.
-        let mut least_scale = 1e-14 * pass::mean_loss(problem, &margins).abs();
+        let mut least_scale = 1e-14 * zero.loss(&intercept)?.abs();
         if problem.has_intercept() {
-            centring::centre(problem, &mut margins, &mut vec![0.0; outputs]);
+            let found = intercept::optimum(outputs, |shift| zero.pulls(shift))?;
+            intercept = found.unwrap_or(intercept);
         }
-        least_scale = least_scale.max(1e-3 * pass::mean_loss(problem, &margins).abs());
-        let row_gradients = pass::row_gradients(problem, &margins);
+        least_scale = least_scale.max(1e-3 * zero.loss(&intercept)?.abs());
         // With many features a look at each costs more than what is added there, so one output has both in one pass.
-        let with = (outputs == 1).then_some(&row_gradients[..]);
         let many = problem.n_features() > FEW;
-        let steepness = match many {
-            true if problem.in_shards() => Steepness::of_shards(problem, with)?,
-            true => Steepness::of(problem, with),
-            false => None,
-        };
-        let (slopes, steepest) =
-            steepness.map_or((None, None), |steepness| (with.map(|_| steepness.slopes), Some(steepness.most.into())));
-        let slopes = match slopes {
-            Some(slopes) => slopes,
-            None if problem.in_shards() => gradient_of_shards(problem, &row_gradients)?,
-            None => pass::gradient(problem, &row_gradients),
-        };
+        let Columns { sums: slopes, most } = zero.columns(&intercept, many)?;
+        let steepest: Option<Buffer<f32>> = (!most.is_empty()).then(|| most.into());
         let regularization = problem.regularization();
         let steepness = |(at, slope): (usize, &f64)| {
             let weight = regularization.weight(at / outputs);
@@ -119,39 +111,71 @@ struct Pull {
     here: f64,
 }
 
-/// Σ gᵢdᵢ / N over rows that are read shard by shard.
-fn gradient_of_shards(problem: &Problem, row_gradients: &[f64]) -> Result<Huge<f64>> {
-    let outputs = problem.outputs();
-    let mut gradient = Huge::zeros(problem.n_features() * outputs);
-    for shard in problem.read_shards(|_| true) {
-        let (rows, shard) = shard?;
-        pass::add_gradient(&shard, &row_gradients[rows.start * outputs..rows.end * outputs], &mut gradient);
+/// The rows at x = 0, wherever they are.
+struct Zero<'a> {
+    problem: &'a Problem,
+    /// Where targets are few, they tell it all but the columns.
+    alike: Option<Alike>,
+}
+
+impl<'a> Zero<'a> {
+    fn of(problem: &'a Problem) -> Result<Self> {
+        let outputs = problem.outputs();
+        let alike = match problem.in_shards() {
+            true => Alike::at_zero(&problem.at_zero_of_shards(&Task::Alike)?.sums, outputs),
+            false => Alike::of(problem, &vec![0.0; problem.n_rows() * outputs]),
+        };
+        Ok(Self { problem, alike })
     }
-    let scale = 1.0 / problem.n_rows() as f64;
-    gradient.iter_mut().for_each(|sum| *sum *= scale);
-    Ok(gradient)
+
+    /// f with such intercepts.
+    fn loss(&self, intercept: &[f64]) -> Result<f64> {
+        let problem = self.problem;
+        match &self.alike {
+            _ if !problem.in_shards() => Ok(pass::mean_loss(problem, &intercept.repeat(problem.n_rows()))),
+            Some(alike) => Ok(alike.loss(problem.loss(), intercept) / problem.n_rows() as f64),
+            None => Ok(problem.at_zero_of_shards(&Task::AtZero(intercept))?.sums.numbers[0]),
+        }
+    }
+
+    /// How the rows pull at the intercepts there.
+    fn pulls(&self, intercept: &[f64]) -> Result<Vec<f64>> {
+        let problem = self.problem;
+        if self.alike.is_some() || !problem.in_shards() {
+            let margins =
+                if self.alike.is_some() { Vec::new() } else { vec![0.0; problem.n_rows() * problem.outputs()] };
+            return Ok(centring::pulls(problem, &margins, self.alike.as_ref(), intercept).unwrap_or_default());
+        }
+        Ok(problem.at_zero_of_shards(&Task::AtZero(intercept))?.sums.numbers.split_off(1))
+    }
+
+    /// The slopes along every column there; with the most that they can be at any point, where that is known.
+    fn columns(&self, intercept: &[f64], bounds: bool) -> Result<Columns> {
+        match self.problem.in_shards() {
+            true => {
+                let answer = self.problem.at_zero_of_shards(&Task::ColumnsAtZero { intercept, bounds })?;
+                Ok(answer.columns.unwrap_or_default())
+            }
+            false => Ok(columns_of_shard(self.problem, intercept, bounds)),
+        }
+    }
+}
+
+/// The slopes along every column at x = 0, of rows in memory that may be some of all.
+pub(crate) fn columns_of_shard(problem: &Problem, intercept: &[f64], bounds: bool) -> Columns {
+    let row_gradients = pass::row_gradients(problem, &intercept.repeat(problem.n_rows()));
+    let with = (problem.outputs() == 1).then_some(&row_gradients[..]);
+    let steepness = if bounds { Steepness::of(problem, with) } else { None };
+    match steepness {
+        Some(Steepness { slopes, most }) if with.is_some() => Columns { sums: slopes, most },
+        steepness => {
+            let most = steepness.map(|steepness| steepness.most).unwrap_or_default();
+            Columns { sums: pass::gradient(problem, &row_gradients), most }
+        }
+    }
 }
 
 impl Steepness {
-    /// The same over rows that are read shard by shard.
-    fn of_shards(problem: &Problem, row_gradients: Option<&[f64]>) -> Result<Option<Self>> {
-        let mut all: Option<Self> = None;
-        for shard in problem.read_shards(|_| true) {
-            let (rows, shard) = shard?;
-            let Some(one) = Self::of(&shard, row_gradients.map(|gradients| &gradients[rows])) else { return Ok(None) };
-            match &mut all {
-                None => all = Some(one),
-                Some(all) => {
-                    all.slopes.iter_mut().zip(&one.slopes[..]).for_each(|(sum, slope)| *sum += slope);
-                    // Bounds may only be rounded up.
-                    let add = |(sum, most): (&mut f32, &f32)| *sum = (*sum + most) * (1.0 + f32::EPSILON);
-                    all.most.iter_mut().zip(&one.most[..]).for_each(add);
-                }
-            }
-        }
-        Ok(all)
-    }
-
     /// For each feature the largest |∂f/∂x_j| there can be at any point, where the slopes of the loss are bounded; and, on
     /// the way, the slope where the rows have the given gradients, of one output.
     fn of(problem: &Problem, row_gradients: Option<&[f64]>) -> Option<Self> {

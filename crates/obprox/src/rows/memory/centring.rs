@@ -2,9 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::pass::BLOCK;
-use crate::intercept;
+use super::pass::{BLOCK, weighted};
+use crate::loss::Loss;
 use crate::problem::Problem;
+use crate::rows::Sums;
 
 /// Rows that look alike, as one row each with the weight of all.
 pub(crate) struct Alike {
@@ -17,23 +18,75 @@ impl Alike {
     /// At x = 0 all rows of a class are alike: a handful of rows stands for all. Nothing where margins differ, or where
     /// there are many targets.
     pub fn of(problem: &Problem, margins: &[f64]) -> Option<Self> {
-        const MOST: usize = 256;
         let (first, outputs) = (margins.get(..problem.outputs())?, problem.outputs());
         if margins.chunks_exact(outputs).any(|row| row != first) {
             return None;
         }
-        let mut known: Vec<(f64, f64)> = Vec::new();
-        for (row, &target) in problem.targets().iter().enumerate() {
-            // Most often there are two.
-            match known.iter().position(|(other, _)| *other == target) {
-                Some(at) => known[at].1 += problem.row_weight(row),
-                None if known.len() == MOST => return None,
-                None => known.push((target, problem.row_weight(row))),
-            }
-        }
-        known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let (targets, weights): (Vec<f64>, Vec<f64>) = known.into_iter().unzip();
+        let (targets, weights): (Vec<f64>, Vec<f64>) = weights_by_target(problem)?.into_iter().unzip();
         Some(Self { margins: first.repeat(targets.len()), targets, weights })
+    }
+
+    /// The same at x = 0 of what [`weights_of_targets`] told of all shards.
+    pub fn at_zero(told: &Sums, outputs: usize) -> Option<Self> {
+        if told.numbers.len() < 2 {
+            return None;
+        }
+        let (targets, weights): (Vec<f64>, Vec<f64>) =
+            told.numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+        Some(Self { margins: vec![0.0; outputs * targets.len()], targets, weights })
+    }
+
+    /// Σ of the losses where the intercepts are moved by so much.
+    pub fn loss(&self, loss: &dyn Loss, shift: &[f64]) -> f64 {
+        let rows = self.margins.chunks_exact(shift.len()).zip(&self.targets).zip(&self.weights);
+        let of = |((margins, &target), &weight): ((&[f64], &f64), &f64)| {
+            let moved: Vec<f64> = margins.iter().zip(shift).map(|(margin, shift)| margin + shift).collect();
+            weighted(weight, || loss.value(&moved, target))
+        };
+        rows.map(of).sum()
+    }
+}
+
+/// So many distinct targets are told apart.
+const MOST: usize = 256;
+
+/// The distinct targets, which rise, each with the weight of its rows; nothing where they are many.
+fn weights_by_target(problem: &Problem) -> Option<Vec<(f64, f64)>> {
+    let mut known: Vec<(f64, f64)> = Vec::new();
+    for (row, &target) in problem.targets().iter().enumerate() {
+        // Most often there are two.
+        match known.iter().position(|(other, _)| *other == target) {
+            Some(at) => known[at].1 += problem.row_weight(row),
+            None if known.len() == MOST => return None,
+            None => known.push((target, problem.row_weight(row))),
+        }
+    }
+    known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    Some(known)
+}
+
+/// The same as a shard tells it: pairs of a target and a weight, or one NaN where targets are many.
+pub(crate) fn weights_of_targets(problem: &Problem) -> Sums {
+    let pairs = weights_by_target(problem).map(|known| known.iter().flat_map(|&(a, b)| [a, b]).collect());
+    pairs.unwrap_or_else(|| vec![f64::NAN]).into()
+}
+
+/// What two shards tell, as one.
+pub(crate) fn merge(a: &Sums, b: &Sums) -> Sums {
+    if [a, b].iter().any(|sums| sums.numbers.len() == 1) {
+        return vec![f64::NAN].into();
+    }
+    let mut known: Vec<(f64, f64)> = a.numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    for pair in b.numbers.chunks_exact(2) {
+        match known.iter().position(|(target, _)| *target == pair[0]) {
+            Some(at) => known[at].1 += pair[1],
+            None => known.push((pair[0], pair[1])),
+        }
+    }
+    known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    match known.len() > MOST {
+        true => vec![f64::NAN].into(),
+        false => known.into_iter().flat_map(|(target, weight)| [target, weight]).collect::<Vec<f64>>().into(),
     }
 }
 
@@ -81,9 +134,10 @@ pub(crate) fn pulls(problem: &Problem, margins: &[f64], alike: Option<&Alike>, s
 }
 
 /// Moves the intercepts to their optimum, and the margins with them.
+#[cfg(test)]
 pub(super) fn centre(problem: &Problem, margins: &mut [f64], intercept: &mut [f64]) {
     let alike = Alike::of(problem, margins);
-    let found = intercept::optimum(problem.outputs(), |shift| {
+    let found = crate::intercept::optimum(problem.outputs(), |shift| {
         Ok(pulls(problem, margins, alike.as_ref(), shift).unwrap_or_default())
     });
     if let Ok(Some(shift)) = found {

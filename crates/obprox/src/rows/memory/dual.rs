@@ -36,6 +36,13 @@ impl Memory {
         &self.dual.slopes
     }
 
+    /// Σ ℓ* at a multiple of the slopes that the margins tell, as whoever has the margins alone would compute it.
+    pub(crate) fn conjugate_of_margins(&mut self, scale: f64) -> Sums {
+        let problem = Arc::clone(&self.problem);
+        let slopes = pass::row_gradients(&problem, self.margins());
+        vec![pass::mean_conjugate(&problem, scale, &slopes)].into()
+    }
+
     /// θ of each row.
     pub(crate) fn dual_point(&mut self) -> &[f64] {
         self.row_gradients();

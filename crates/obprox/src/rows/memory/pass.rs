@@ -224,14 +224,6 @@ pub(crate) fn sum_rows_with(matrix: &Matrix, scales: &[f64], of: impl Fn(f64) ->
     })
 }
 
-/// Adds x·d of each row to its number.
-pub(crate) fn add_products(matrix: &Matrix, x: &[f64], to: &mut [f64]) {
-    to.par_chunks_mut(BLOCK).enumerate().for_each(|(block, to)| {
-        let first = block * BLOCK;
-        with_rows!(matrix, |rows| rows.dots(first..first + to.len(), x, to));
-    });
-}
-
 /// Σ hᵢ dᵢ(dᵢ·v) over the rows; with an intercept dᵢ has a 1 at its end.
 pub(crate) fn product(matrix: &Matrix, intercept: bool, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
     let (n_rows, n_cols) = (curvatures.len(), matrix.n_cols());
@@ -403,41 +395,6 @@ pub(super) fn sample_of_columns(matrix: &impl Rows) -> Vec<usize> {
         }
     }
     sample
-}
-
-/// The largest eigenvalue of (1/N) Σ wᵢ dᵢdᵢᵀ and the largest wᵢ‖dᵢ‖², the intercept's 1 counted in both.
-pub(crate) fn data_smoothness(problem: &Problem) -> (f64, f64) {
-    let n_rows = problem.n_rows();
-    let extra = if problem.has_intercept() { 1.0 } else { 0.0 };
-    let squared_norm = |row: usize| {
-        let mut sum = extra;
-        problem.matrix().for_each(row, |_, value| sum += value * value);
-        problem.row_weight(row) * sum
-    };
-    let worst = (0..n_rows).into_par_iter().map(squared_norm).reduce(|| 0.0, f64::max);
-    // Power iteration on one output; a start without zeros meets every eigenvector, and a slightly low value is
-    // lifted by the margin below.
-    let start = |at: usize| 1.0 + 0.1 * ((at as f64 * 0.618_033_988_749_895).fract() - 0.5);
-    let mut point = Point { weights: (0..problem.n_features()).map(start).collect(), intercept: vec![extra] };
-    let mut eigenvalue = 0.0;
-    for _ in 0..30 {
-        let norm = point.weights.iter().chain(&point.intercept).map(|x| x * x).sum::<f64>().sqrt();
-        if norm == 0.0 {
-            break;
-        }
-        point.weights.iter_mut().chain(&mut point.intercept).for_each(|x| *x /= norm);
-        let margins = margins(problem.matrix(), &point);
-        let next = gradient(problem, &margins);
-        let slope = sum_rows(n_rows, |row| problem.row_weight(row) * margins[row]) / n_rows as f64;
-        let before = eigenvalue;
-        eigenvalue =
-            next.iter().zip(&point.weights).map(|(a, b)| a * b).sum::<f64>() + extra * slope * point.intercept[0];
-        point = Point { weights: next.to_vec(), intercept: vec![extra * slope] };
-        if (eigenvalue - before).abs() <= 1e-3 * eigenvalue {
-            break;
-        }
-    }
-    ((1.05 * eigenvalue).min(worst), worst)
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ pub(super) struct WorkingSet {
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
     /// Their columns, together.
     together: OnceLock<Columns>,
-    /// The rows with these features alone, where products are asked for: then all goes through them.
+    /// The rows with these features alone, for products and nothing else: what is asked of a set has the same bits whatever
+    /// was asked before.
     compact: OnceLock<Matrix>,
 }
 
@@ -177,9 +178,6 @@ impl WorkingSet {
 
     /// The entries of its columns.
     pub fn entries(&self, problem: &Problem) -> usize {
-        if let Some(compact) = self.compact.get() {
-            return compact.nnz();
-        }
         if self.has_all {
             return problem.columns().unwrap_or(problem.matrix()).nnz();
         }
@@ -189,9 +187,6 @@ impl WorkingSet {
 
     /// Σ sᵢ dᵢ over the rows, on its features.
     pub fn slopes(&self, problem: &Problem, of_rows: &[f64]) -> Vec<f64> {
-        if let Some(compact) = self.compact.get() {
-            return pass::sum_rows_with(compact, of_rows, |value| value);
-        }
         let columns = self.columns(problem);
         let slope = |index: usize| columns.dot(index, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
@@ -199,11 +194,6 @@ impl WorkingSet {
 
     /// Adds its columns times weights to margins: the output, the index, the weight of each.
     pub fn add_to(&self, problem: &Problem, weights: &[(usize, usize, f64)], margins: &mut [f64]) {
-        if let (Some(compact), 1) = (self.compact.get(), problem.outputs()) {
-            let mut x = vec![0.0; self.features.len()];
-            weights.iter().for_each(|&(_, index, weight)| x[index] = weight);
-            return pass::add_products(compact, &x, margins);
-        }
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 

@@ -6,7 +6,8 @@ use crate::problem::Point;
 use crate::rows::{DualJob, Job};
 
 /// A change of state that a job made.
-pub(super) enum Change {
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
     Propose { outputs: Range<usize>, x: Vec<f64>, z: Vec<f64> },
     Begin,
     Move(f64),
@@ -16,7 +17,8 @@ pub(super) enum Change {
 }
 
 /// A step that had to be short: from which point, and after which share of it the secants begin.
-pub(super) struct Secant {
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Secant {
     pub at: Point,
     pub outputs: Range<usize>,
     pub x: Vec<f64>,
