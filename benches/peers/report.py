@@ -1,6 +1,7 @@
 """results.jsonl → benches/RESULTS.md and a plot for each data set."""
 
 import json
+import math
 import pathlib
 import sys
 from collections import defaultdict
@@ -144,6 +145,7 @@ def page(machine, sets):
             elif "failed" in line or "skipped" in line:
                 why = line.get("skipped") or " ".join(line["failed"]) or "it failed"
                 text.append(f"| {name} | – | {line['peer']} | – | – | {why.replace('|', '/')[:100]} |")
+    text += builds()
     text += ["", "## Loading and first calls", "", "| data | rows × columns, nonzeros | load_svmlight_file | "
              + " | ".join(f"first call of {peer}" for peer in ["skglm", "Celer (no intercept)", "LIBLINEAR"]) + " |", "|---|---|---|---|---|---|"]
     for name, of in sets.items():
@@ -156,6 +158,23 @@ def page(machine, sets):
     for name in sets:
         text += [f"### {name}", "", f"![{name}](plots/{slug(name)}.svg)", ""]
     return "\n".join(text)
+
+
+def builds():
+    """The table of `builds.py`, where it was run."""
+    kept = pathlib.Path(__file__).parent / "builds.json"
+    if not kept.exists():
+        return []
+    cases = json.loads(kept.read_text())
+    ratios = {case: of["new"] / of["old"] for case, of in cases.items()}
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    text = ["", "## Two builds", "", (kept.parent / "builds.head.md").read_text().strip(), "",
+            "| data | λ | before | now | ratio |", "|---|---|---|---|---|"]
+    for case, of in cases.items():
+        data, label = case.rsplit(", ", 1)
+        text.append(f"| {data} | {label} | {seconds(of['old'])} | {seconds(of['new'])} | {ratios[case]:.2f} |")
+    return text + ["", f"Geometric mean of the {len(ratios)} ratios: {mean:.3f}; the largest is {max(ratios.values()):.2f}, "
+                   f"{sum(ratio > 1.1 for ratio in ratios.values())} are above 1.1."]
 
 
 def plot(name, of, path):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ._model import load
     from ._path import Path, path
     from ._results import Certificate
+    from .inference import Refit, refit
+    from .criteria import LassoIC
     from .cross_validation import ElasticNetCV, LassoCV, LogisticRegressionCV, SparseClassifierCV, SparseRegressorCV
     from .linear_model import (
         ElasticNet,
@@ -49,10 +51,13 @@ _HOMES = {
     "ElasticNetCV": "cross_validation",
     "SparseClassifierCV": "cross_validation",
     "SparseRegressorCV": "cross_validation",
+    "LassoIC": "criteria",
     "path": "_path",
     "Path": "_path",
     "Certificate": "_results",
     "ConvergenceWarning": "_compat",
+    "refit": "inference",
+    "Refit": "inference",
     "load": "_model",
     "load_svmlight_file": "_files",
     "plot_path": "plot",
@@ -67,11 +72,13 @@ __all__ = [
     "ElasticNetCV",
     "Lasso",
     "LassoCV",
+    "LassoIC",
     "LogisticRegression",
     "LogisticRegressionCV",
     "MultiTaskElasticNet",
     "MultiTaskLasso",
     "Path",
+    "Refit",
     "SparseClassifier",
     "SparseClassifierCV",
     "SparseRegressor",
@@ -84,6 +91,7 @@ __all__ = [
     "plot_density",
     "plot_path",
     "plot_trace",
+    "refit",
 ]
 
 

@@ -91,6 +91,7 @@ class Problem:
         row_weights: Optional[_Floats] = None,
         class_weights: Optional[Sequence[tuple[float, float]]] = None,
         balanced: bool = False,
+        offset: Optional[_Floats] = None,
         feature_weights: Optional[_Floats] = None,
         bounds: Optional[tuple[_Floats, _Floats]] = None,
         groups: Optional[NDArray[np.uint32]] = None,
@@ -201,11 +202,14 @@ class Model:
         l1: float = 0.0,
         l2: float = 0.0,
         penalty: Optional[str] = None,
+        offset: bool = False,
         certificate: Any = None,
     ) -> Model: ...
     @staticmethod
     def load(path: _Path) -> Model: ...
     def save(self, path: _Path) -> None: ...
+    @property
+    def offset(self) -> bool: ...
     @property
     def loss(self) -> str: ...
     @property

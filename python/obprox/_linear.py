@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,12 @@ from .solvers import settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+#: The keyword that a loss has for itself.
+LOSS_PARAMETERS = {"huber": "delta", "tweedie": "power", "negative-binomial": "theta"}
+#: The losses of numbers that are not negative, whose mean is e to the margin.
+LOG_LINK = ("poisson", "gamma", "tweedie", "negative-binomial")
 
 
 def _sparse_product(X, coef):
@@ -61,7 +68,8 @@ class Linear(BaseEstimator):
     # ---- what is solved ------------------------------------------------------------------------------------------
 
     def _loss_parameter(self):
-        return getattr(self, "delta", None) if self._loss_name() == "huber" else None
+        named = LOSS_PARAMETERS.get(self._loss_name())
+        return None if named is None else getattr(self, named, None)
 
     def _loss_name(self):
         return self._loss
@@ -79,6 +87,7 @@ class Linear(BaseEstimator):
             loss,
             parameter=self._loss_parameter(),
             row_weights=vector(sample_weight, len(targets), "sample_weight"),
+            offset=vector(self._offset, len(targets), "offset"),
             feature_weights=vector(getattr(self, "penalty_weights", None), n_features, "penalty_weights"),
             fit_intercept=bool(self.fit_intercept),
             threads=threads(self.n_jobs),
@@ -88,7 +97,10 @@ class Linear(BaseEstimator):
 
     # ---- how it is solved ----------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    #: The offsets of the rows while they are learnt from; fitted models know only whether there were any.
+    _offset: Any = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -100,18 +112,31 @@ class Linear(BaseEstimator):
             The targets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts.
+        offset : array-like of shape (n_samples,), default=None
+            What is added to the margin of each row: known beforehand, such as the logarithm of an exposure, and not
+            learnt. Predictions then need it too.
 
         Returns
         -------
         self : object
             The fitted estimator. An interrupt (Ctrl-C) leaves it unfitted.
         """
-        try:
+        with self._beside(offset):
             self._keep(*self._run(self._problems(X, y, sample_weight)))
+        return self
+
+    @contextmanager
+    def _beside(self, offset):
+        """Learns beside offsets; an interrupt leaves the estimator unfitted."""
+        self._offset = offset
+        try:
+            yield
+            self._has_offset = offset is not None
         except KeyboardInterrupt:
             self._forget()
             raise
-        return self
+        finally:
+            self._offset = None
 
     def fit_files(
         self,
@@ -122,6 +147,7 @@ class Linear(BaseEstimator):
         n_features: int | None = None,
         label: str | None = None,
         sample_weight: Any = None,
+        offset: Any = None,
     ) -> Self:
         """Fit the model on files that may be larger than memory.
 
@@ -146,6 +172,8 @@ class Linear(BaseEstimator):
             The label's column of CSV files: ``"first"``, ``"last"``, its number counted from 1, or its name.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts.
+        offset : array-like of shape (n_samples,), default=None
+            What is added to the margin of each row; predictions then need it too.
 
         Returns
         -------
@@ -160,11 +188,8 @@ class Linear(BaseEstimator):
         vars(self).pop("feature_names_in_", None)
         if found.names is not None:
             self.feature_names_in_ = np.array(found.names, dtype=object)
-        try:
+        with self._beside(offset):
             self._keep(*self._run(self._stated(found, found.targets(crew), sample_weight)))
-        except KeyboardInterrupt:
-            self._forget()
-            raise
         return self
 
     #: Why an estimator is not fitted on files, where it is not.
@@ -264,13 +289,23 @@ class Linear(BaseEstimator):
         self._check_fitted()
         return table(self._trace)
 
-    def _margins(self, X):
-        """x·d + b of each row."""
+    _has_offset = False
+
+    def _margins(self, X, offset=None):
+        """x·d + b of each row, and its offset."""
         self._check_fitted()
         X = checked(self, X, reset=False)
+        if self._has_offset != (offset is not None):
+            said = "with offsets: give those of these rows" if self._has_offset else "without offsets: give none"
+            raise ValueError(f"offset: this {type(self).__name__} was fitted {said}")
         if hasattr(self.coef_, "toarray"):
-            return _sparse_product(X, self.coef_) + self.intercept_
-        return X @ np.asarray(self.coef_).T + self.intercept_
+            margins = _sparse_product(X, self.coef_) + self.intercept_
+        else:
+            margins = X @ np.asarray(self.coef_).T + self.intercept_
+        if offset is None:
+            return margins
+        offset = vector(offset, X.shape[0], "offset")
+        return margins + (offset if margins.ndim == 1 else offset[:, None])
 
     def sparsify(self) -> Self:
         """Keep ``coef_`` as a scipy CSR matrix, which holds the nonzeros alone. Predictions stay the same.
@@ -337,6 +372,8 @@ class Classifier(ClassifierMixin, Linear):
         self.classes_, numbers = classes_of(y)
         pairs, balanced = weights_of_classes(self.class_weight, self.classes_)
         loss, count = self._loss_name(), len(self.classes_)
+        if self._offset is not None and count > 2:
+            raise ValueError("offset: several classes have a margin each, and an offset is for one")
         if count == 2 or loss == "logistic":
             name = "softmax" if count > 2 else loss
             return [self._state(matrix, numbers, name, sample_weight, class_weights=pairs, balanced=balanced)]
@@ -354,41 +391,45 @@ class Classifier(ClassifierMixin, Linear):
     def _keep_weights(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """The margins x·d + b: how far each row is on the side of the class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score a row, positive for ``classes_[1]``.
         """
-        scores = self._margins(X)
+        scores = self._margins(X, offset)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """The most likely class of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
             The classes.
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
-    def _probabilities(self, X):
-        margins = np.ascontiguousarray(self._margins(X), dtype=np.float64)
+    def _probabilities(self, X, offset=None):
+        margins = np.ascontiguousarray(self._margins(X, offset), dtype=np.float64)
         return _core.probabilities(margins, threads(self.n_jobs))
 
 
@@ -412,28 +453,30 @@ class Regressor(RegressorMixin, Linear):
         else:
             self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """The number predicted for each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             The predictions.
         """
-        margins = self._margins(X)
+        margins = self._margins(X, offset)
         if margins.ndim == 2 and not self._many:
             margins = margins[:, 0]
-        return np.exp(margins) if self._loss_name() == "poisson" else margins
+        return np.exp(margins) if self._loss_name() in LOG_LINK else margins
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._takes_many
-        tags.target_tags.positive_only = getattr(self, "loss", None) == "poisson"
+        tags.target_tags.positive_only = getattr(self, "loss", None) in LOG_LINK
         return tags
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from ._compat import scipy_csr_matrix
+from ._linear import LOSS_PARAMETERS
 from ._parameters import penalty_name
 from ._results import Certificate
 
@@ -42,6 +43,7 @@ def save(estimator, path):
         l1=certificate.lambda_,
         l2=certificate.l2,
         penalty=penalty_name(estimator),
+        offset=estimator._has_offset,
         certificate=certificate,
     )
     model.save(path)
@@ -90,14 +92,16 @@ def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
         estimator = SparseClassifier(known, **penalty)
         estimator.classes_ = _classes(model)
     else:
-        delta: dict[str, Any] = {} if model.parameter is None else {"delta": model.parameter}
-        estimator = SparseRegressor(model.loss, **penalty, **delta)
+        estimator = SparseRegressor(model.loss, **penalty)
+        if model.parameter is not None:
+            estimator.set_params(**{LOSS_PARAMETERS[model.loss]: model.parameter})
         estimator._many = False
     estimator.n_features_in_ = model.n_features
     figures = model.certificate
     if figures is not None:
         estimator.certificate_ = Certificate(status="loaded", lambda_=l1, l2=l2, **figures)
     estimator._trace = {}
+    estimator._has_offset = model.offset
     estimator._keep_weights(_weights(model), model.intercept)
     return estimator
 

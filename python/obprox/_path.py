@@ -12,6 +12,7 @@ from ._parameters import PENALTY, SOLVER, checkpoint, number, threads
 from ._progress import Progress
 from ._results import columns, table
 from .exceptions import ParameterError
+from ._linear import LOG_LINK
 from .solvers import settings
 
 
@@ -134,6 +135,9 @@ def path(
     class_weight: Union[dict, str, None] = None,
     penalty_weights: Any = None,
     delta: float = 1.345,
+    power: float = 1.5,
+    theta: float = 1.0,
+    offset: Any = None,
     fit_intercept: bool = True,
     **solver: Any,
 ) -> Path:
@@ -145,7 +149,7 @@ def path(
         The rows.
     y : array-like of shape (n_samples,)
         The targets.
-    loss : {'squared', 'huber', 'poisson', 'logistic', 'squared-hinge'}, default='squared'
+    loss : {'squared', 'huber', 'poisson', 'gamma', 'tweedie', 'negative-binomial', 'logistic', 'squared-hinge'}, default='squared'
         The loss; 'logistic' is softmax where there are several classes.
     l1_ratio : float, default=1.0
         The share of the l1 penalty.
@@ -161,6 +165,10 @@ def path(
         What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
     delta : float, default=1.345
         Where the Huber loss turns from quadratic to linear.
+    power, theta : float
+        Parameters of the Tweedie and of the negative binomial loss, as in :class:`SparseRegressor`.
+    offset : array-like of shape (n_samples,), default=None
+        What is added to the margin of each row: known beforehand, and not learnt.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     **solver
@@ -192,13 +200,13 @@ def path(
     common = {"l1_ratio": l1_ratio, "fit_intercept": fit_intercept, "penalty_weights": penalty_weights, **solver}
     if loss in ("logistic", "squared-hinge"):
         model = SparseClassifier(loss, class_weight=class_weight, **common)
-    elif loss in ("squared", "huber", "poisson"):
-        model = SparseRegressor(loss, delta=delta, **common)
+    elif loss in ("squared", "huber", *LOG_LINK):
+        model = SparseRegressor(loss, delta=delta, power=power, theta=theta, **common)
     else:
-        raise ParameterError(
-            f"loss: {loss!r} is none of 'squared', 'huber', 'poisson', 'logistic', 'squared-hinge'"
-        )
-    problems = model._problems(X, y, sample_weight)
+        names = ("squared", "huber", *LOG_LINK, "logistic", "squared-hinge")
+        raise ParameterError(f"loss: {loss!r} is none of {', '.join(map(repr, names))}")
+    with model._beside(offset):
+        problems = model._problems(X, y, sample_weight)
     if len(problems) > 1:
         raise ValueError("a path is for one target, or for classes that are learnt together: two, or loss='logistic'")
     (problem,) = problems

@@ -73,7 +73,7 @@ class CrossValidated(Linear):
 
     _not_on_files = "holds rows out, which takes them in memory: choose alpha there, or go by max_features"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Choose the penalty by cross-validation and fit all rows with it.
 
         Parameters
@@ -84,19 +84,18 @@ class CrossValidated(Linear):
             The targets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts, in the fits and in the scores.
+        offset : array-like of shape (n_samples,), default=None
+            What is added to the margin of each row, in the fits and in the scores; predictions then need it too.
 
         Returns
         -------
         self : object
             The fitted estimator. An interrupt (Ctrl-C) leaves it unfitted.
         """
-        try:
+        with self._beside(offset):
             problems = self._problems(X, y, sample_weight)
             self._validate(problems, X, y, sample_weight)
             self._keep(*self._run(problems))
-        except KeyboardInterrupt:
-            self._forget()
-            raise
         return self
 
     def _penalised(self, problem):
@@ -106,6 +105,8 @@ class CrossValidated(Linear):
         """Scores every penalty on every fold and keeps the best."""
         scoring, chosen = self._scoring(), settings(self)
         built_in = isinstance(scoring, str) and scoring in _BUILT_IN
+        if not built_in and self._offset is not None:
+            raise ValueError(f"scoring: with offsets it is one of {', '.join(_BUILT_IN)}; no other score knows them")
         y = np.asarray(y)
         folds = self._folds(X, y)
         ratios = self._ratios()
@@ -461,6 +462,8 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     loss="squared",
     l1_ratio=1.0,
     delta=1.345,
+    power=1.5,
+    theta=1.0,
     eps=None,
     alphas=100,
     fit_intercept=True,
@@ -475,12 +478,14 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
 
     Parameters
     ----------
-    loss : {'squared', 'huber', 'poisson'}, default='squared'
+    loss : {'squared', 'huber', 'poisson', 'gamma', 'tweedie', 'negative-binomial'}, default='squared'
         As in :class:`SparseRegressor`.
     l1_ratio : float or list of float, default=1.0
         The shares of the l1 penalty to try.
     delta : float, default=1.345
         Where the Huber loss turns from quadratic to linear, in the units of y.
+    power, theta : float
+        Parameters of the Tweedie and of the negative binomial loss, as in :class:`SparseRegressor`.
     eps : float, default=None
         The smallest alpha of a grid as a share of the largest; None is 1e-2 where there are more features than rows,
         else 1e-3.

@@ -196,6 +196,8 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     loss: Any
     l1_ratio: Any
     delta: Any
+    power: Any
+    theta: Any
     eps: Any
     alphas: Any
     fit_intercept: Any
@@ -227,6 +229,8 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         *,
         l1_ratio: Union[float, Sequence[float]] = 1.0,
         delta: float = 1.345,
+        power: float = 1.5,
+        theta: float = 1.0,
         eps: Optional[float] = None,
         alphas: Union[int, Sequence[float]] = 100,
         fit_intercept: bool = True,

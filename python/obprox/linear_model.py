@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._compat import HAS_SKLEARN
-from ._linear import Classifier, MultiTask, Regressor
+from ._linear import LOG_LINK, Classifier, MultiTask, Regressor
 from ._parameters import PENALTY, number, parameters
 
 if HAS_SKLEARN:
@@ -90,35 +90,39 @@ class LogisticRegression(Classifier):
     def _keep_n_iter(self, counts):
         self.n_iter_ = np.asarray(counts)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X, offset=None):
         """The probability of each class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
             A column for each of ``classes_``.
         """
-        return self._probabilities(X)
+        return self._probabilities(X, offset)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X, offset=None):
         """The logarithm of the probability of each class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
             A column for each of ``classes_``.
         """
-        return np.log(self.predict_proba(X))
+        return np.log(self.predict_proba(X, offset))
 
 
 @parameters("alpha", alpha=1.0, l1_ratio=0.5, fit_intercept=True, positive=False)
@@ -376,13 +380,15 @@ class SparseClassifier(Classifier):
         return True
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X, offset=None):
         """The probability of each class; for the logistic loss.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
@@ -390,23 +396,25 @@ class SparseClassifier(Classifier):
             A column for each of ``classes_``.
         """
         self._has_probabilities()
-        return self._probabilities(X)
+        return self._probabilities(X, offset)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X, offset=None):
         """The logarithm of the probability of each class; for the logistic loss.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
+        offset : array-like of shape (n_samples,), default=None
+            Their offsets, for a model that was fitted with some.
 
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
             A column for each of ``classes_``.
         """
-        return np.log(self.predict_proba(X))
+        return np.log(self.predict_proba(X, offset))
 
 
 @parameters(
@@ -415,6 +423,8 @@ class SparseClassifier(Classifier):
     alpha=0.01,
     l1_ratio=1.0,
     delta=1.345,
+    power=1.5,
+    theta=1.0,
     fit_intercept=True,
     penalty_weights=None,
     **PENALTY,
@@ -428,15 +438,20 @@ class SparseRegressor(Regressor):
 
     Parameters
     ----------
-    loss : {'squared', 'huber', 'poisson'}, default='squared'
+    loss : {'squared', 'huber', 'poisson', 'gamma', 'tweedie', 'negative-binomial'}, default='squared'
         'squared' is half the squared error; 'huber' is that up to ``delta`` and linear beyond, so that outliers pull
-        with bounded force; 'poisson' is for counts, whose mean is exp(x·d + b).
+        with bounded force. The others have the mean exp(x·d + b): 'poisson' is for counts, 'negative-binomial' for counts
+        that vary more, 'gamma' for positive amounts, 'tweedie' for amounts of which some are zero.
     alpha : float, default=0.01
         The penalty's strength.
     l1_ratio : float, default=1.0
         The share of the l1 penalty.
     delta : float, default=1.345
         Where the Huber loss turns from quadratic to linear, in the units of y.
+    power : float, default=1.5
+        Of the Tweedie loss, between 1 and 2: the variance is in proportion to mean**power.
+    theta : float, default=1.0
+        Of the negative binomial loss: the variance is mean + mean**2 / theta.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     penalty_weights : array-like of shape (n_features,), default=None
@@ -474,9 +489,10 @@ class SparseRegressor(Regressor):
     @property
     def _takes_many(self):
         # Counts are for one target, as in scikit-learn's PoissonRegressor.
-        return self.loss != "poisson"
+        return self.loss not in LOG_LINK
 
     def _loss_name(self):
-        if self.loss not in ("squared", "huber", "poisson"):
-            raise ValueError(f"loss: {self.loss!r} is none of 'squared', 'huber', 'poisson'")
+        names = ("squared", "huber", *LOG_LINK)
+        if self.loss not in names:
+            raise ValueError(f"loss: {self.loss!r} is none of {', '.join(map(repr, names))}")
         return self.loss

@@ -41,8 +41,8 @@ class LogisticRegression(Classifier):
         checkpoint: Union[str, os.PathLike[str], None] = None,
         resume: bool = False,
     ) -> None: ...
-    def predict_proba(self, X: Any) -> np.ndarray: ...
-    def predict_log_proba(self, X: Any) -> np.ndarray: ...
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray: ...
+    def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray: ...
 
 class ElasticNet(Regressor):
     alpha: Any
@@ -213,14 +213,16 @@ class SparseClassifier(Classifier):
         checkpoint: Union[str, os.PathLike[str], None] = None,
         resume: bool = False,
     ) -> None: ...
-    def predict_proba(self, X: Any) -> np.ndarray: ...
-    def predict_log_proba(self, X: Any) -> np.ndarray: ...
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray: ...
+    def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray: ...
 
 class SparseRegressor(Regressor):
     loss: Any
     alpha: Any
     l1_ratio: Any
     delta: Any
+    power: Any
+    theta: Any
     fit_intercept: Any
     penalty_weights: Any
     positive: Any
@@ -245,6 +247,8 @@ class SparseRegressor(Regressor):
         alpha: float = 0.01,
         l1_ratio: float = 1.0,
         delta: float = 1.345,
+        power: float = 1.5,
+        theta: float = 1.0,
         fit_intercept: bool = True,
         penalty_weights: Any = None,
         positive: bool = False,

@@ -238,3 +238,24 @@ def test_a_path_is_its_fits(problems):
     assert classes.coefs.shape == (3, problems.X.shape[1], 5) and classes.intercepts.shape == (3, 5)
     one = exact.SparseClassifier(alpha=classes.alphas[3]).fit(problems.X, problems.classes)
     np.testing.assert_allclose(classes.coef(3), one.coef_, atol=AGREE)
+
+
+@pytest.mark.parametrize("criterion", ["aic", "bic"])
+@pytest.mark.parametrize("noise_variance", [None, 0.8])
+def test_information_criteria(problems, criterion, noise_variance):
+    theirs = sk.LassoLarsIC(criterion, noise_variance=noise_variance).fit(problems.X, problems.real)
+    # They look at the corners of the path; beside a corner the number of weights is not one that both see.
+    corners = theirs.alphas_[:-1]
+    ours = exact.LassoIC(criterion, alphas=corners, noise_variance=noise_variance).fit(problems.X, problems.real)
+    np.testing.assert_allclose(ours.noise_variance_, theirs.noise_variance_, rtol=1e-6)
+    np.testing.assert_allclose(ours.criterion_, theirs.criterion_[:-1], atol=np.log(len(problems.X)) * 1.01)
+    assert ours.alpha_ == ours.alphas_[ours.criterion_.argmin()]
+    middle = (corners[:-1] + corners[1:]) / 2
+    between = exact.LassoIC(criterion, alphas=middle, noise_variance=noise_variance).fit(problems.X, problems.real)
+    counts = np.array([np.count_nonzero(exact.Lasso(alpha).fit(problems.X, problems.real).coef_) for alpha in middle])
+    residuals = [problems.real - exact.Lasso(alpha).fit(problems.X, problems.real).predict(problems.X) for alpha in middle]
+    variance, n_rows = theirs.noise_variance_, len(problems.X)
+    cost = 2 if criterion == "aic" else np.log(n_rows)
+    squares = np.array([residual @ residual for residual in residuals])
+    expected = n_rows * np.log(2 * np.pi * variance) + squares / variance + cost * counts
+    np.testing.assert_allclose(between.criterion_, expected, rtol=1e-6)

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
+import warnings
 
 import numpy as np
 import obprox
@@ -136,3 +138,40 @@ def test_what_cannot_be_gone_on_with_is_refused(problems, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         obprox.LogisticRegression(checkpoint=tmp_path / "file").fit(problems.X, problems.binary)
+
+
+def lost(state):
+    """A callback under which the place of a checkpoint vanishes, as that of a disk that is taken out."""
+
+    def callback(*_):
+        if state.is_dir():
+            shutil.rmtree(state)
+            state.write_text("in the way")
+
+    return callback
+
+
+def test_a_checkpoint_that_cannot_be_written_costs_no_fit(problems, tmp_path):
+    X, y, state = problems.X, problems.binary, tmp_path / "state"
+    whole = obprox.LogisticRegression(solver="obproxsg", max_iter=6).fit(X, y)
+    kept = obprox.LogisticRegression(solver="obproxsg", max_iter=6, checkpoint=state, callback=lost(state))
+    with pytest.warns(RuntimeWarning, match="state.*: the fit goes on") as said:
+        kept.fit(X, y)
+    assert len([warning for warning in said if warning.category is RuntimeWarning]) == 1
+    assert (kept.coef_ == whole.coef_).all()
+    # Whoever wants it so has an error of it.
+    state.unlink()
+    with warnings.catch_warnings(), pytest.raises(RuntimeWarning, match="the fit goes on"):
+        warnings.simplefilter("error", RuntimeWarning)
+        kept.fit(X, y)
+
+
+def test_folds_that_cannot_be_written_cost_no_cross_validation(problems, tmp_path):
+    state, given = tmp_path / "state", {"alphas": 12, "cv": 3}
+    whole = obprox.LassoCV(**given).fit(problems.X, problems.real)
+    state.mkdir()
+    # What a fold has done would be here.
+    (state / "part").mkdir()
+    with pytest.warns(RuntimeWarning, match="the fit goes on"):
+        kept = obprox.LassoCV(**given, checkpoint=state).fit(problems.X, problems.real)
+    assert (kept.alpha_, list(kept.coef_)) == (whole.alpha_, list(whole.coef_))

@@ -13,8 +13,12 @@ ESTIMATORS = [
     obprox.SparseRegressor(),
     obprox.SparseRegressor("huber"),
     obprox.SparseRegressor("poisson"),
+    obprox.SparseRegressor("gamma"),
+    obprox.SparseRegressor("tweedie"),
+    obprox.SparseRegressor("negative-binomial"),
     # Fewer penalties than by default: the same code in a tenth of the time.
     obprox.LogisticRegressionCV(),
+    obprox.LassoIC(alphas=10, noise_variance=1.0),
     obprox.LassoCV(alphas=10),
     obprox.ElasticNetCV(alphas=10),
     obprox.SparseClassifierCV(alphas=10),

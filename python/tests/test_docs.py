@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["quick-start", "from-scikit-learn", "choosing-lambda", "methods"]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "from-liblinear"])
 def test_the_examples_of_a_page(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     # A fence ends what is expected; line numbers stay.
@@ -48,6 +48,17 @@ def test_the_script_of_a_page(page, tmp_path):
     assert f"examples/{script.name}" in (ROOT / "docs" / f"{page}.md").read_text(), "the page names its script"
 
 
+def test_the_pages_of_the_site_are_there(tmp_path):
+    subprocess.run([sys.executable, ROOT / "docs" / "assemble", tmp_path], check=True)
+    named = re.findall(r"[\w-]+\.md", (tmp_path / "mkdocs.yml").read_text())
+    assert sorted(named) == sorted(path.name for path in (tmp_path / "pages").iterdir())
+    api = (tmp_path / "pages" / "python.md").read_text()
+    assert all(f"## {name}\n" in api for name in ("LogisticRegression", "LassoIC", "refit", "solvers.OBProxSG"))
+    for page in (tmp_path / "pages").iterdir():
+        for target in re.findall(r"\]\(([\w-]+\.md)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
 def test_the_stubs_are_up_to_date():
     done = subprocess.run([sys.executable, ROOT / "python" / "stubs", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -55,7 +66,7 @@ def test_the_stubs_are_up_to_date():
 
 def test_the_stubs_are_true():
     pytest.importorskip("mypy")
-    modules = ["obprox._core", "obprox.linear_model", "obprox.cross_validation"]
+    modules = ["obprox._core", "obprox.linear_model", "obprox.criteria", "obprox.cross_validation"]
     options = ["--allowlist", ROOT / "python/tests/stubtest.txt", "--mypy-config-file", ROOT / "pyproject.toml"]
     # --ignore-unused-allowlist: without scikit-learn there is nothing to allow.
     command = [sys.executable, "-m", "mypy.stubtest", *modules, *options, "--ignore-unused-allowlist", "--concise"]

@@ -8,7 +8,7 @@ use obprox::metrics::Metrics;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::flags::{DataFlags, named};
+use crate::flags::{DataFlags, Offsets, named};
 use crate::{input, show};
 
 /// Measure a model: accuracy, AUC, log-loss, calibration and confusion matrix, or RMSE and R²
@@ -25,6 +25,10 @@ pub struct Eval {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+
+    /// A file with the offset of each row, one a line; for a model that was learnt with --offset
+    #[arg(long, value_name = "FILE")]
+    offset: Option<PathBuf>,
 
     #[command(flatten)]
     reading: DataFlags,
@@ -49,11 +53,13 @@ impl Eval {
         self.reading.start_threads()?;
         let model = Model::load(&self.model)?;
         let (mut margins, mut labels) = (Vec::new(), Vec::new());
+        let mut offsets = Offsets::read(self.offset.as_deref())?;
         input::for_model(&model, &self.data, &self.reading, true, &mut |piece| {
-            margins.extend(model.margins(&piece.matrix));
+            margins.extend(model.margins_with(&piece.matrix, offsets.next(piece.matrix.n_rows())?)?);
             labels.extend_from_slice(&piece.targets);
             Ok(())
         })?;
+        offsets.end()?;
         let name = named(&self.data);
         let metrics = model.judge(&margins, &labels).map_err(Failure::about(&name))?;
         if self.json {

@@ -120,6 +120,9 @@ impl Fit {
         if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
             return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts"));
         }
+        if self.format == ModelFormat::Liblinear && self.problem.offset.is_some() {
+            return Err(Failure::input("--format liblinear: LIBLINEAR has no offsets"));
+        }
         if self.nnz.is_some() && settings.method != Method::Auto {
             return Err(Failure::input(format!(
                 "--nnz: only auto can search λ, since {} does not end at the optimum",

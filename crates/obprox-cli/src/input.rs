@@ -29,11 +29,15 @@ pub fn check_paths(
         ("DATA", Some(data)),
         ("--test", test),
         ("--weights", problem.weights.as_deref()),
+        ("--offset", problem.offset.as_deref()),
         ("--feature-weights", problem.feature_weights.as_deref()),
         ("--bounds", problem.penalty.bounds.as_deref()),
         ("--groups", problem.penalty.groups_file()),
         ("--group-weight", problem.penalty.group_weight_file()),
     ];
+    if test.is_some() && problem.offset.is_some() {
+        return Err(Failure::input("--offset: --test has rows without offsets; measure with eval --offset"));
+    }
     if reads.iter().filter_map(|(_, path)| *path).filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Failure::input("-: standard input can be given for one file only"));
     }

@@ -9,7 +9,7 @@ use obprox::output::write_whole;
 
 use crate::destination::{Destination, check_distinct, check_file};
 use crate::failure::Failure;
-use crate::flags::{DataFlags, sources};
+use crate::flags::{DataFlags, Offsets, sources};
 use crate::{input, show};
 
 /// Predict one label, value or expected count a line
@@ -31,6 +31,10 @@ pub struct Predict {
     /// Probabilities too: a header with the labels, then label and probabilities a line
     #[arg(long)]
     proba: bool,
+
+    /// A file with the offset of each row, one a line; for a model that was learnt with --offset
+    #[arg(long, value_name = "FILE")]
+    offset: Option<PathBuf>,
 
     #[command(flatten)]
     reading: DataFlags,
@@ -84,9 +88,12 @@ impl Predict {
             let name = self.model.display().to_string();
             model.check_probabilities().map_err(Failure::about(&name)).map_err(Stop::Data)?;
         }
+        let mut offsets = Offsets::read(self.offset.as_deref()).map_err(Stop::Data)?;
         let read = input::for_model(model, &self.data, &self.reading, false, &mut |piece| {
-            let labels = model.predict(&piece.matrix);
-            let class_probabilities = if self.proba { model.probabilities(&piece.matrix)? } else { Vec::new() };
+            let offset = offsets.next(piece.matrix.n_rows())?;
+            let labels = model.predict_with(&piece.matrix, offset)?;
+            let class_probabilities =
+                if self.proba { model.probabilities_with(&piece.matrix, offset)? } else { Vec::new() };
             // Nothing is written before some rows were sound.
             let header = if std::mem::replace(&mut has_header, true) { Ok(()) } else { write_labels(out, model) };
             let written = header.and_then(|()| match self.proba {
@@ -100,7 +107,7 @@ impl Predict {
         });
         match broken {
             Some(error) => Err(Stop::Output(error)),
-            None => read.map_err(Stop::Data),
+            None => read.and_then(|()| offsets.end()).map_err(Stop::Data),
         }
     }
 }

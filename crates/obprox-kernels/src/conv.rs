@@ -83,8 +83,9 @@ impl Conv {
         let least = |along: &[(usize, isize)]| along.iter().map(|pair| pair.1).min().unwrap_or(0);
         let (least_down, least_right) = (least(&downs), least(&rights));
         let mut taps = Vec::new();
-        for &(tap_down, far_down) in &downs {
-            for &(tap_right, far_right) in &rights {
+        // From the nearest pixel on, as memory is best read: the last tap comes first.
+        for &(tap_down, far_down) in downs.iter().rev() {
+            for &(tap_right, far_right) in rights.iter().rev() {
                 let offset = (far_down - least_down) * output.row() as isize + far_right - least_right;
                 taps.push(Tap { number: tap_down * self.shape.kernel + tap_right, offset: offset as usize * LANES });
             }

@@ -90,21 +90,18 @@ impl Lists {
     }
 
     fn forward(conv: &Conv, stencil: &Stencil, weights: &[f32], zeros: bool) -> Self {
-        let each = conv.shape.weights_of_output();
-        let mut lists = Self { entries: Vec::new(), places: Vec::new(), bounds: vec![0] };
-        for (output, weights) in weights.chunks_exact(each).enumerate() {
-            let first = output / (conv.shape.outputs / conv.shape.groups) * conv.shape.seen();
-            for (number, &weight) in weights.iter().enumerate() {
-                if zeros || weight != 0.0 {
-                    let (source, tap) = (first + number / conv.shape.taps(), number % conv.shape.taps());
-                    let offset = source * stencil.from.plane + stencil.taps[tap].offset;
-                    lists.entries.push(Entry { offset: offset as u32, weight });
-                    lists.places.push((output * each + number) as u32);
-                }
-            }
-            lists.bounds.push(lists.entries.len());
-        }
-        lists
+        let (seen, taps, each) = (conv.shape.seen(), conv.shape.taps(), conv.shape.weights_of_output());
+        let group_outputs = conv.shape.outputs / conv.shape.groups;
+        let places = kept(weights, zeros);
+        let entry = |&place: &u32| {
+            let (output, number) = (place as usize / each, place as usize % each);
+            let source = output / group_outputs * seen + number / taps;
+            let offset = source * stencil.from.plane + stencil.taps[number % taps].offset;
+            Entry { offset: offset as u32, weight: weights[place as usize] }
+        };
+        let begin = |output: usize| places.partition_point(|&place| (place as usize) < output * each);
+        let bounds = (0..=conv.shape.outputs).map(begin).collect();
+        Self { entries: places.iter().map(entry).collect(), places, bounds }
     }
 
     fn backward(conv: &Conv, stencil: &Stencil, weights: &[f32], zeros: bool) -> Self {
@@ -112,27 +109,28 @@ impl Lists {
         let mut offsets = vec![None; taps];
         stencil.taps.iter().for_each(|tap| offsets[tap.number] = Some(tap.offset));
         let group_outputs = conv.shape.outputs / conv.shape.groups;
-        let kept = |output: usize, visit: &mut dyn FnMut(usize, usize, usize, f32)| {
-            for (number, &weight) in weights[output * each..][..each].iter().enumerate() {
-                if let (true, Some(offset)) = (zeros || weight != 0.0, offsets[number % taps]) {
-                    visit(output / group_outputs * seen + number / taps, number, offset, weight);
-                }
-            }
+        let kept = kept(weights, zeros);
+        // Place, result and entry of each weight that the stencil has a tap for.
+        let seen_by = |&place: &u32| {
+            let (output, number) = (place as usize / each, place as usize % each);
+            let offset = (output * stencil.from.plane + offsets[number % taps]?) as u32;
+            let input = output / group_outputs * seen + number / taps;
+            Some((place, input, Entry { offset, weight: weights[place as usize] }))
         };
         // Counted first, so that each entry can be put where it belongs.
         let mut bounds = vec![0; conv.input.channels + 1];
-        (0..conv.shape.outputs).for_each(|output| kept(output, &mut |input, _, _, _| bounds[input + 1] += 1));
+        kept.iter().filter_map(seen_by).for_each(|(_, input, _)| bounds[input + 1] += 1);
         (0..conv.input.channels).for_each(|input| bounds[input + 1] += bounds[input]);
         let mut next = bounds.clone();
         let mut entries = vec![Entry { offset: 0, weight: 0.0 }; bounds[conv.input.channels]];
         let mut places = vec![0; entries.len()];
-        for output in 0..conv.shape.outputs {
-            kept(output, &mut |input, number, offset, weight| {
+        // Output after output, and of each the last tap first, as the stencil has them.
+        for of_output in kept.chunk_by(|one, other| *one as usize / each == *other as usize / each) {
+            for (place, input, entry) in of_output.iter().rev().filter_map(seen_by) {
                 let at = next[input];
                 next[input] += 1;
-                entries[at] = Entry { offset: (output * stencil.from.plane + offset) as u32, weight };
-                places[at] = (output * each + number) as u32;
-            });
+                (entries[at], places[at]) = (entry, place);
+            }
         }
         Self { entries, places, bounds }
     }
@@ -147,4 +145,29 @@ impl Lists {
     pub fn furthest(&self) -> usize {
         self.entries.iter().map(|entry| entry.offset as usize).max().unwrap_or(0)
     }
+}
+
+/// The numbers of the weights that are not zero, or of all of them.
+fn kept(weights: &[f32], zeros: bool) -> Vec<u32> {
+    if zeros {
+        return (0..weights.len() as u32).collect();
+    }
+    /// Weights that one thread looks through at once.
+    const PART: usize = 1 << 16;
+    /// Weights that are looked at with one question: most of these are all zeros where a list is worth it.
+    const RUN: usize = 16;
+    let part = |(number, part): (usize, &[f32])| {
+        let mut kept = Vec::with_capacity(part.len() / 16);
+        for (run, values) in part.chunks(RUN).enumerate() {
+            // Without its sign, so that −0 is a zero; NaN is none.
+            if values.iter().fold(0, |bits, value| bits | (value.to_bits() << 1)) != 0 {
+                let first = number * PART + run * RUN;
+                let some = values.iter().enumerate().filter(|(_, value)| **value != 0.0);
+                kept.extend(some.map(|(at, _)| (first + at) as u32));
+            }
+        }
+        kept
+    };
+    let parts: Vec<Vec<u32>> = weights.par_chunks(PART).enumerate().map(part).collect();
+    parts.concat()
 }

@@ -4,14 +4,14 @@
 //! longer than a small fit. They do not survive `fork`, which is how Python's multiprocessing starts its workers: the
 //! child would wait for threads that only its parent has, so it starts others.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use obprox::{Control, EpochRecord, Observer, Progress};
-use pyo3::exceptions::PyRuntimeError;
+use obprox::{Control, EpochRecord, Error, Observer, Progress};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -66,6 +66,8 @@ enum Message<T> {
 /// The solver's end of the line: an observer that passes on each epoch and hears of a stop.
 pub struct Line<T> {
     stop: Arc<AtomicBool>,
+    /// Why the state could not be saved, the first time.
+    unsaved: Arc<OnceLock<String>>,
     speak: Option<Sender<Message<T>>>,
 }
 
@@ -78,6 +80,15 @@ impl<T> Line<T> {
     pub fn listener(&self) -> impl Fn() -> Control + Send + Sync + 'static {
         let stop = Arc::clone(&self.stop);
         move || if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    }
+
+    /// Goes on without what could not be saved, for whoever is no observer.
+    pub fn forgoer(&self) -> impl Fn(&Error) -> Control + Send + Sync + 'static {
+        let unsaved = Arc::clone(&self.unsaved);
+        move |error| {
+            unsaved.get_or_init(|| error.to_string());
+            Control::Continue
+        }
     }
 }
 
@@ -97,6 +108,19 @@ impl<T> Observer for Line<T> {
         }
         self.answer()
     }
+
+    fn unsaved(&mut self, error: &Error) -> Control {
+        self.forgoer()(error)
+    }
+}
+
+/// Says once that a run goes on without what could not be saved: hours of work are worth more than their checkpoint.
+fn warn(py: Python<'_>, unsaved: &OnceLock<String>, is_said: &mut bool) -> PyResult<()> {
+    let Some(reason) = unsaved.get().filter(|_| !*is_said) else { return Ok(()) };
+    *is_said = true;
+    let text = format!("{reason}: the fit goes on, but what is not saved cannot be resumed");
+    let text = CString::new(text.replace('\0', " "))?;
+    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
 }
 
 /// What the caller's thread does while it waits: Python may only be called from there.
@@ -123,7 +147,9 @@ pub fn supervise<T: Send + 'static>(
     let (speak, hear) = mpsc::channel();
     let hear = Mutex::new(hear);
     let stop = Arc::new(AtomicBool::new(false));
-    let mut line = Line { stop: Arc::clone(&stop), speak: caller.listens().then(|| speak.clone()) };
+    let (unsaved, mut is_said) = (Arc::new(OnceLock::new()), false);
+    let speaks = caller.listens().then(|| speak.clone());
+    let mut line = Line { stop: Arc::clone(&stop), unsaved: Arc::clone(&unsaved), speak: speaks };
     pool.spawn(move || {
         let result = job(&mut line);
         // Nobody may be left to hear it.
@@ -133,6 +159,7 @@ pub fn supervise<T: Send + 'static>(
         let heard = match py.detach(|| listen(&hear, TICK)) {
             Ok(Message::Done(result)) => {
                 keep(threads, pool);
+                warn(py, &unsaved, &mut is_said)?;
                 return result.map_err(|error| raise(py, error));
             }
             Ok(Message::Epoch(record, reply)) => caller.epoch(py, &record).map(|control| {
@@ -143,6 +170,7 @@ pub fn supervise<T: Send + 'static>(
                 return Err(PyRuntimeError::new_err("the solver broke off: this is a bug in obprox"));
             }
         };
+        let heard = heard.and_then(|()| warn(py, &unsaved, &mut is_said));
         if let Err(raised) = heard.and_then(|()| py.check_signals()) {
             stop.store(true, Ordering::Relaxed);
             py.detach(|| {

@@ -113,7 +113,7 @@ pub fn cross_validate(
     let done = Arc::new(AtomicUsize::new(0));
     let mut progress = Watched { callback: on_progress, done: Arc::clone(&done), of: dealt * pairs.len() };
     supervise(py, threads, &mut progress, move |line| {
-        let stop = line.listener();
+        let (stop, forgo) = (line.listener(), line.forgoer());
         let fits = AtomicUsize::new(0);
         let models = Mutex::new(vec![vec![None; pairs.len()]; if keep_models { dealt } else { 0 }]);
         let watch = |_: &FoldProgress| stop();
@@ -129,6 +129,7 @@ pub fn cross_validate(
             .folds(dealt)
             .seed(seed)
             .watch(&watch)
+            .unsaved(&forgo)
             .visit(&visit);
         if let Some(splits) = splits {
             cv = cv.splits(splits);

@@ -44,7 +44,7 @@ impl Model {
     #[new]
     #[pyo3(signature = (
         loss, coef, intercept, *, parameter=None, labels=vec![], label_names=vec![], feature_names=None, l1=0.0, l2=0.0,
-        penalty=None, certificate=None
+        penalty=None, offset=false, certificate=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
@@ -58,6 +58,7 @@ impl Model {
         l1: f64,
         l2: f64,
         penalty: Option<String>,
+        offset: bool,
         certificate: Option<Figures>,
     ) -> PyResult<Self> {
         let kind = loss_kind(loss, parameter)?;
@@ -83,6 +84,7 @@ impl Model {
             names: used.into_iter().filter_map(name).collect(),
             penalty,
             table: None,
+            offset,
             blocks,
             lambda: l1,
             l2,
@@ -112,6 +114,12 @@ impl Model {
     /// Writes `model.json`, whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| self.inner.save(path)).map_err(|error| raise(py, error))
+    }
+
+    /// Whether it was learnt beside offsets.
+    #[getter]
+    fn offset(&self) -> bool {
+        self.inner.offset
     }
 
     /// The loss's name.

@@ -35,7 +35,7 @@ impl Problem {
     #[new]
     #[pyo3(signature = (
         matrix, targets, loss, *, parameter=None, row_weights=None, class_weights=None, balanced=false,
-        feature_weights=None, bounds=None, groups=None, group_weights=None, group_l1=0.0, many=None,
+        offset=None, feature_weights=None, bounds=None, groups=None, group_weights=None, group_l1=0.0, many=None,
         fit_intercept=true, threads=0
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -48,6 +48,7 @@ impl Problem {
         row_weights: Option<PyReadonlyArray1<'_, f64>>,
         class_weights: Option<Vec<(f64, f64)>>,
         balanced: bool,
+        offset: Option<PyReadonlyArray1<'_, f64>>,
         feature_weights: Option<PyReadonlyArray1<'_, f64>>,
         bounds: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
         groups: Option<PyReadonlyArray1<'_, u32>>,
@@ -80,6 +81,7 @@ impl Problem {
         let terms = Terms {
             lambda: Lambda::Value(0.0),
             row_weights: vector(row_weights),
+            offset: vector(offset),
             class_weights: if balanced { Some(ClassWeights::Balanced) } else { class_weights.map(ClassWeights::Given) },
             feature_weights: weights.filter(|_| penalty.is_none()),
             penalty,
@@ -246,6 +248,8 @@ pub fn loss_kind(name: &str, parameter: Option<f64>) -> PyResult<LossKind> {
             Err(self::parameter("delta", format!("{delta} must be a positive finite number")))
         }
         Some(kind) => Ok(kind),
+        None if name == "tweedie" => Err(self::parameter("power", "must lie between 1 and 2")),
+        None if name == "negative-binomial" => Err(self::parameter("theta", "must be a positive finite number")),
         None => Err(self::parameter("loss", format!("there is no loss {name:?}"))),
     }
 }

@@ -131,7 +131,9 @@ pub(crate) fn fingerprint(problem: &Problem) -> String {
         let _ = write!(hash, "{:?}", problem.statement().weighing);
     }
     for row in (0..problem.n_rows()).filter(|_| problem.remote().is_none()) {
-        hash.write_u64(problem.targets()[row].to_bits());
+        let (loss, target) = (problem.loss(), problem.targets()[row]);
+        hash.write_u64(loss.truth(target).to_bits());
+        loss.offset(target).into_iter().flatten().for_each(|offset| hash.write_u64(offset.to_bits()));
         hash.write_u64(problem.row_weight(row).to_bits());
         if !problem.in_shards() {
             matrix.for_each(row, |column, value| hash.write_u64(value.to_bits().rotate_left(32) ^ column as u64));

@@ -355,6 +355,9 @@ impl<'a> CrossValidation<'a> {
             });
             sum += weight * loss.value(&margins, target);
             total += weight;
+            let offset = loss.offset(target).unwrap_or_default();
+            margins.iter_mut().zip(offset).for_each(|(margin, offset)| *margin += offset);
+            let target = loss.truth(target);
             match loss.task() {
                 Task::Binary if (margins[0] > 0.0) == (target > 0.0) => right += weight,
                 Task::Classes if crate::model::best(&margins) as f64 == target => right += weight,
@@ -399,9 +402,10 @@ pub fn choose(scores: &[(f64, f64)]) -> (usize, usize) {
 
 /// The number of a row's class; 0 where there are none.
 fn class(problem: &Problem, row: usize) -> usize {
+    let truth = problem.loss().truth(problem.targets()[row]);
     match problem.loss().task() {
-        Task::Binary => usize::from(problem.targets()[row] > 0.0),
-        Task::Classes => problem.targets()[row] as usize,
+        Task::Binary => usize::from(truth > 0.0),
+        Task::Classes => truth as usize,
         Task::Regression | Task::Counts => 0,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Buffer, Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
-use crate::loss::{Loss, LossKind};
+use crate::loss::{Loss, LossKind, Offset};
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
@@ -47,6 +47,8 @@ pub struct Terms {
     pub row_weights: Option<Vec<f64>>,
     /// A weight for the rows of each class.
     pub class_weights: Option<ClassWeights>,
+    /// What is added to the margins of each row, K numbers a row: known beforehand, and not learnt.
+    pub offset: Option<Vec<f64>>,
     /// Whether there is an intercept b.
     pub intercept: bool,
     /// Whether columns are scaled to unit deviation first; weights are reported in the original units.
@@ -62,6 +64,7 @@ impl Default for Terms {
             penalty: None,
             row_weights: None,
             class_weights: None,
+            offset: None,
             intercept: true,
             standardize: false,
         }
@@ -135,6 +138,9 @@ impl Problem {
 
     /// States a problem whose rows stay on other machines, which also have the weights of the rows.
     pub fn of_remote(remote: Arc<RemoteData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
+        if terms.offset.is_some() {
+            return Err(Error::parameter("offset", "rows on other machines have no offsets"));
+        }
         if terms.standardize || terms.row_weights.is_some() {
             let message = "rows on other machines are worked on as they are, and have their weights with them";
             return Err(Error::parameter("standardize", message));
@@ -217,12 +223,17 @@ impl Problem {
         if let Some(recipe) = &data.recipe {
             recipe.check_loss(loss.as_ref())?;
         }
-        let targets = match &shards {
+        let mut targets = match &shards {
             Some(shards) => {
                 Targets::of_shards(data.targets, &shards.ranges().collect::<Vec<_>>(), loss.as_ref(), terms)?
             }
             None => Targets::new(data.targets, loss.as_ref(), terms)?,
         };
+        let mut loss = loss;
+        if let Some(offsets) = &terms.offset {
+            let with = Offset::new(loss, offsets, targets.values)?;
+            (targets.values, loss) = (with.rows().into(), Arc::new(with));
+        }
         let (matrix, scaling) = if let Some(all) = shards.take_if(|_| terms.standardize) {
             let scaling = Arc::new(all.scaling(terms.intercept)?);
             shards = Some(Arc::new(Arc::unwrap_or_clone(all).scaled(Arc::clone(&scaling))?));
@@ -454,7 +465,17 @@ impl Problem {
         }
     }
 
-    /// Targets as the loss wants them: ±1, class numbers or values.
+    /// Whether rows have offsets.
+    pub fn has_offset(&self) -> bool {
+        self.loss.offset(self.targets.values[0]).is_some()
+    }
+
+    /// The mean loss of x = 0, the intercept being at its own optimum.
+    pub(crate) fn null_loss(&self) -> f64 {
+        self.at_zero.loss
+    }
+
+    /// Targets as the loss wants them: ±1, class numbers or values; the numbers of the rows where the loss keeps theirs.
     pub fn targets(&self) -> &[f64] {
         &self.targets.values
     }

@@ -112,6 +112,11 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
     }
     let name = loss.name();
     check_size(loss.task(), raw.iter().fold(0.0f64, |most, target| most.max(target.abs())))?;
+    for (row, &target) in raw.iter().enumerate() {
+        if let Some(why) = loss.refuses(target) {
+            return Err(Error::Data(format!("row {}: the target is {target}; {why}", row + 1)));
+        }
+    }
     match loss.task() {
         Task::Regression => Ok(Vec::new()),
         Task::Counts => match raw.iter().position(|&target| target < 0.0) {

@@ -11,14 +11,24 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use slow::Case;
 
-const LOSSES: [LossKind; 6] = [
+const LOSSES: [LossKind; 9] = [
     LossKind::Logistic,
     LossKind::Squared,
     LossKind::SquaredHinge,
     LossKind::Huber(0.7),
     LossKind::Poisson,
+    LossKind::Gamma,
+    LossKind::Tweedie(1.4),
+    LossKind::NegativeBinomial(2.0),
     LossKind::Softmax,
 ];
+
+/// Labels that the loss takes: the gamma loss has no zeros.
+fn positive(loss: LossKind, mut labels: Vec<f64>) -> Vec<f64> {
+    let by = if loss == LossKind::Gamma { 0.5 } else { 0.0 };
+    labels.iter_mut().for_each(|label| *label += by);
+    labels
+}
 
 /// A random problem: the seed chooses everything but loss and λ.
 fn random(loss: LossKind, fraction: f64, seed: u64, scaled: bool) -> Case {
@@ -56,7 +66,9 @@ fn random(loss: LossKind, fraction: f64, seed: u64, scaled: bool) -> Case {
             LossKind::Logistic | LossKind::SquaredHinge => f64::from(scores[row] > 0.0),
             LossKind::Softmax if row < 3 => row as f64,
             LossKind::Softmax => (scores[row] + 1.5).clamp(0.0, 2.0).floor(),
-            LossKind::Poisson => scores[row].exp().min(8.0).floor(),
+            LossKind::Poisson | LossKind::NegativeBinomial(_) => scores[row].exp().min(8.0).floor(),
+            LossKind::Gamma => scores[row].exp(),
+            LossKind::Tweedie(_) => (scores[row].exp() - 0.7).max(0.0),
             _ => scores[row],
         })
         .collect();
@@ -178,7 +190,7 @@ fn more_features_than_the_first_working_set_holds() {
             .collect();
         let labels = (0..30).map(|row| f64::from(row % 3)).collect::<Vec<_>>();
         let two = matches!(loss, LossKind::Logistic | LossKind::SquaredHinge);
-        let labels = if two { labels.iter().map(|label| label.min(1.0)).collect() } else { labels };
+        let labels = if two { labels.iter().map(|label| label.min(1.0)).collect() } else { positive(loss, labels) };
         for fraction in [0.5, 0.05] {
             let case = Case::new(loss, rows.clone(), labels.clone(), Lambda::OfMax(fraction));
             converges(&case, &format!("{loss:?} {fraction}, {filled} filled"));
@@ -384,7 +396,7 @@ fn threads_do_not_matter() {
         let rows: Vec<Vec<f64>> = (0..n_rows).map(row).collect();
         let labels =
             (0..n_rows).map(|row| f64::from(rows[row][0] + rows[row][1] > rng.random_range(-1.0..1.0))).collect();
-        let problem = Case::new(loss, rows, labels, Lambda::OfMax(0.05)).problem();
+        let problem = Case::new(loss, rows, positive(loss, labels), Lambda::OfMax(0.05)).problem();
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| Run::new(&problem, Settings::default()).fit().unwrap())

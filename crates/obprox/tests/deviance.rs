@@ -22,6 +22,7 @@ fn measured(kind: LossKind, labels: Vec<f64>, targets: [f64; 6]) -> Metrics {
         penalty: None,
         names: Vec::new(),
         table: None,
+        offset: false,
         certificate: None,
     };
     let rows = Matrix::from_dense(6, 1, &[-2.0, -1.0, 0.0, 0.5, 1.0, 2.0]);

@@ -11,14 +11,25 @@ use rand_chacha::ChaCha8Rng;
 
 const CLASSES: usize = 4;
 
+/// Those of positive numbers too, which have no bound on their curvature.
+fn all() -> impl Iterator<Item = LossKind> {
+    LOSSES.into_iter().chain([
+        LossKind::Gamma,
+        LossKind::Tweedie(1.2),
+        LossKind::Tweedie(1.7),
+        LossKind::NegativeBinomial(0.5),
+        LossKind::NegativeBinomial(3.0),
+    ])
+}
+
 /// Every loss with a random row of margins and a target that suits it, many times.
 fn each(rounds: usize, mut visit: impl FnMut(LossKind, &Arc<dyn Loss>, Vec<f64>, f64, &mut ChaCha8Rng)) {
     let rng = &mut ChaCha8Rng::seed_from_u64(1);
-    for kind in LOSSES {
+    for kind in all() {
         let loss = kind.build(CLASSES);
         for _ in 0..rounds {
             let margins = (0..loss.outputs()).map(|_| rng.random_range(-4.0..4.0)).collect();
-            let target = target(loss.task(), rng);
+            let target = target(loss.task(), rng) + if kind == LossKind::Gamma { 0.5 } else { 0.0 };
             visit(kind, &loss, margins, target, rng);
         }
     }
@@ -195,7 +206,7 @@ fn smoothness_bounds_the_gradient_and_is_reached() {
     let mut steepest = vec![0.0f64; LOSSES.len()];
     each(3000, |kind, loss, margins, target, rng| {
         let Some(bound) = loss.smoothness() else {
-            assert_eq!(kind, LossKind::Poisson, "only e^m is not smooth");
+            assert_eq!(loss.task(), Task::Counts, "only those with e^m are not smooth: {kind:?}");
             return;
         };
         assert!(curvature(loss, &margins, target).iter().all(|&second| second <= bound));
@@ -227,6 +238,12 @@ fn duals(kind: LossKind, target: f64, rng: &mut ChaCha8Rng) -> (Vec<f64>, Option
         LossKind::SquaredHinge => (vec![-target * 6.0 * unit], Some(vec![target * (unit + 0.01)])),
         LossKind::Huber(delta) => (vec![delta * (2.0 * unit - 1.0)], Some(vec![-delta - unit - 0.01])),
         LossKind::Poisson => (vec![8.0 * unit - target], Some(vec![-target - unit - 0.01])),
+        LossKind::Gamma => (vec![1.0 - 4.0 * unit], Some(vec![1.01 + unit])),
+        LossKind::Tweedie(_) if target > 0.0 => (vec![10.0 * unit - 5.0], None),
+        LossKind::Tweedie(_) => (vec![8.0 * unit], Some(vec![-unit - 0.01])),
+        LossKind::NegativeBinomial(theta) => {
+            (vec![(target + theta) * unit - target], Some(vec![[-target - 0.01, theta + 0.01][rng.random_range(0..2)]]))
+        }
         LossKind::Softmax => {
             let parts: Vec<f64> = (0..CLASSES).map(|_| rng.random_range(0.0..1.0)).collect();
             let sum: f64 = parts.iter().sum();
@@ -257,9 +274,11 @@ fn conjugates_obey_fenchel_and_young() {
 
 #[test]
 fn names_lead_back_to_the_loss() {
-    for kind in LOSSES {
+    for kind in all() {
         let loss = kind.build(CLASSES);
         assert_eq!(LossKind::from_name(loss.name(), loss.parameter()), Some(kind));
     }
     assert_eq!(LossKind::from_name("hinge", None), None);
+    assert_eq!(LossKind::from_name("tweedie", Some(2.0)), None);
+    assert_eq!(LossKind::from_name("negative-binomial", Some(0.0)), None);
 }

@@ -100,8 +100,8 @@ fn predictions_follow_the_margins() {
                     let best = (0..3).max_by(|&a, &b| m[a].total_cmp(&m[b])).unwrap();
                     [-1.0, 0.0, 4.0][best]
                 }
-                LossKind::Poisson => m[0].exp(),
                 LossKind::Squared | LossKind::Huber(_) => m[0],
+                _ => m[0].exp(),
             };
             assert_eq!(predicted, expected, "{loss:?}");
         }

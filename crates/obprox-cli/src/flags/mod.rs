@@ -5,6 +5,7 @@ mod data;
 mod lambda;
 mod memory;
 mod method;
+mod offsets;
 mod penalty;
 mod problem;
 mod report;
@@ -20,6 +21,7 @@ pub use memory::{MemoryFlags, named, sources};
 #[cfg(feature = "net")]
 pub use method::parse_decay;
 pub use method::{MethodFlags, parse_solver, schedule_words, solver_names};
+pub use offsets::Offsets;
 pub use problem::ProblemFlags;
 pub use report::{FileFlags, ReportFlags, check_page, write_report};
 #[cfg(feature = "net")]

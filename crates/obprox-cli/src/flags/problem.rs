@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use obprox::data::{Buffer, Dataset, ShardedData, read_vector};
-use obprox::loss::{Huber, Loss, LossKind, Task};
+use obprox::loss::{Loss, LossKind, Task, Tweedie};
 use obprox::{ClassWeights, Lambda, Problem, Terms, distinct};
 
 use super::penalty::PenaltyFlags;
@@ -14,19 +14,29 @@ use crate::failure::Failure;
 use crate::input::shown;
 use crate::watch;
 
-const LOSSES: [&str; 6] = ["logistic", "squared", "squared-hinge", "huber", "poisson", "softmax"];
+const LOSSES: [&str; 9] =
+    ["logistic", "squared", "squared-hinge", "huber", "poisson", "gamma", "tweedie", "negative-binomial", "softmax"];
 
 /// The flags that state the problem.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The problem")]
 pub struct ProblemFlags {
-    /// The loss; softmax is for several classes, squared, huber and poisson for numbers
+    /// The loss; softmax is for several classes, squared and huber for numbers, poisson and negative-binomial for
+    /// counts, gamma for positive amounts, tweedie for amounts that may be zero
     #[arg(long, value_name = "LOSS", default_value = "logistic", value_parser = LOSSES)]
     loss: String,
 
     /// Where the Huber loss turns from quadratic to linear [default: 1.345]
     #[arg(long, value_name = "DELTA", value_parser = positive, allow_negative_numbers = true)]
     huber_delta: Option<f64>,
+
+    /// The power p of the Tweedie loss, whose variance is in proportion to mean^p [default: 1.5]
+    #[arg(long, value_name = "P", value_parser = tweedie_power, allow_negative_numbers = true)]
+    tweedie_power: Option<f64>,
+
+    /// θ of the negative binomial loss, whose variance is mean + mean²/θ [default: 1]
+    #[arg(long, value_name = "THETA", value_parser = positive, allow_negative_numbers = true)]
+    theta: Option<f64>,
 
     /// λ₂, the weight of ½‖x‖₂² (elastic net)
     #[arg(long, value_name = "LAMBDA2", default_value = "0", value_parser = not_negative, allow_negative_numbers = true)]
@@ -44,6 +54,11 @@ pub struct ProblemFlags {
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
 
+    /// A file with what is added to the margin of each row, one a line: known beforehand, such as the logarithm of an
+    /// exposure, and not learnt
+    #[arg(long, value_name = "FILE")]
+    pub offset: Option<PathBuf>,
+
     /// A file with the penalty's weight for each feature, one a line; 0 leaves it unpenalised
     #[arg(long, value_name = "FILE")]
     pub feature_weights: Option<PathBuf>,
@@ -59,8 +74,15 @@ pub struct ProblemFlags {
 impl ProblemFlags {
     /// Whether the flags go together; reads nothing.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.huber_delta.is_some() && self.loss != "huber" {
-            return Err(Failure::input(format!("--huber-delta: the {} loss has no such parameter", self.loss)));
+        for (flag, parameter, loss) in self.parameters() {
+            if parameter.is_some() && self.loss != loss {
+                return Err(Failure::input(format!("{flag}: the {} loss has no such parameter", self.loss)));
+            }
+        }
+        if self.offset.is_some() && self.loss == "softmax" {
+            return Err(Failure::input(
+                "--offset: the softmax loss has a margin for each class, and an offset is for one",
+            ));
         }
         let has_classes = matches!(self.loss().task(), Task::Binary | Task::Classes);
         if self.class_weight.is_some() && !has_classes {
@@ -75,8 +97,17 @@ impl ProblemFlags {
     }
 
     fn kind(&self) -> LossKind {
-        let parameter = self.huber_delta.unwrap_or(Huber::DEFAULT_DELTA);
-        LossKind::from_name(&self.loss, Some(parameter)).expect("clap lets only known names through")
+        let parameter = self.parameters().into_iter().find_map(|(_, parameter, _)| parameter);
+        LossKind::from_name(&self.loss, parameter).expect("clap lets only known names through")
+    }
+
+    /// The parameters of losses: the flag, what was given, and whose it is.
+    fn parameters(&self) -> [(&'static str, Option<f64>, &'static str); 3] {
+        [
+            ("--huber-delta", self.huber_delta, "huber"),
+            ("--tweedie-power", self.tweedie_power, "tweedie"),
+            ("--theta", self.theta, "negative-binomial"),
+        ]
     }
 
     /// Reads the weights and states the problem.
@@ -111,10 +142,16 @@ impl ProblemFlags {
             penalty,
             row_weights: vector(&self.weights)?,
             class_weights: self.class_weight.clone(),
+            offset: vector(&self.offset)?,
             intercept: !self.no_intercept,
             standardize: self.standardize,
         })
     }
+}
+
+fn tweedie_power(text: &str) -> Result<f64, String> {
+    let power = number(text)?;
+    if Tweedie::is_power(power) { Ok(power) } else { Err("must lie between 1 and 2; 1 is poisson, 2 is gamma".into()) }
 }
 
 /// `balanced` or `label:weight,…`.

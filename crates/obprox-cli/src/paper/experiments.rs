@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The paper's experiments on logistic regression.
 pub fn experiments() -> &'static Experiments {
-    static EXPERIMENTS: LazyLock<Experiments> = LazyLock::new(|| {
-        toml::from_str(include_str!("../../../../paper/convex.toml")).expect("a test reads the built-in configuration")
-    });
+    static EXPERIMENTS: LazyLock<Experiments> =
+        LazyLock::new(|| toml::from_str(include_str!("convex.toml")).expect("a test reads the built-in configuration"));
     &EXPERIMENTS
 }
 

@@ -12,6 +12,7 @@ mod limits;
 mod log;
 mod net;
 mod net_served;
+mod offsets;
 #[cfg(feature = "paper")]
 mod paper;
 mod paths;

@@ -188,9 +188,8 @@ fn lines_about_the_paper() {
     insta::assert_snapshot!(said);
 }
 
-#[test]
-fn data_that_cannot_be_used() {
-    let shop = Workshop::new();
+/// Files that a fit refuses, by themselves or with a flag.
+fn write_what_cannot_be_used(shop: &Workshop) {
     shop.write("empty.svm", "");
     shop.write("blank.svm", "\n\n# nothing\n");
     shop.write("one.svm", "1 1:1\n1 2:1\n");
@@ -219,6 +218,12 @@ fn data_that_cannot_be_used() {
     shop.write("short.txt", "1\n2\n");
     shop.write("gap.txt", "one\n\nthree\n");
     shop.write("below.txt", "-1\n".repeat(40));
+}
+
+#[test]
+fn data_that_cannot_be_used() {
+    let shop = Workshop::new();
+    write_what_cannot_be_used(&shop);
     let files = [
         "missing.svm",
         "directory",

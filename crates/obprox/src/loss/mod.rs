@@ -3,13 +3,17 @@
 //! A loss sees the row's margins m = x·d + b (one, or one a class) and its target. Most losses have one margin: they
 //! implement [`ScalarLoss`] and become a [`Loss`] by that.
 
+mod gamma;
 mod huber;
 mod logistic;
 mod multi_squared;
+mod negative_binomial;
+mod offset;
 mod poisson;
 mod softmax;
 mod squared;
 mod squared_hinge;
+mod tweedie;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,13 +21,17 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+pub use gamma::Gamma;
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use multi_squared::MultiSquared;
+pub use negative_binomial::NegativeBinomial;
+pub(crate) use offset::Offset;
 pub use poisson::Poisson;
 pub use softmax::Softmax;
 pub use squared::Squared;
 pub use squared_hinge::SquaredHinge;
+pub use tweedie::Tweedie;
 
 /// What the targets of a loss are, and so how labels are turned into them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +43,7 @@ pub enum Task {
     Classes,
     /// Any finite number.
     Regression,
-    /// Numbers that are not negative.
+    /// Numbers that are not negative, with mean e^m.
     Counts,
 }
 
@@ -79,6 +87,10 @@ pub trait ScalarLoss: Debug + Send + Sync {
     }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
+        None
+    }
+    /// Why a target is none for this loss, beyond what the task says.
+    fn refuses(&self, _target: f64) -> Option<&'static str> {
         None
     }
     /// The width of a loss that is a [smoother](Self::smoother) one of its name.
@@ -152,6 +164,18 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// The parameter the name alone does not tell.
     fn parameter(&self) -> Option<f64> {
+        None
+    }
+    /// Why a target is none for this loss, beyond what the task says.
+    fn refuses(&self, _target: f64) -> Option<&'static str> {
+        None
+    }
+    /// The label or number that a target stands for: the target itself, unless the loss keeps those of its rows.
+    fn truth(&self, target: f64) -> f64 {
+        target
+    }
+    /// What is added to the margins of a row, where the loss keeps that of its rows.
+    fn offset(&self, _target: f64) -> Option<&[f64]> {
         None
     }
     /// The width of a loss that is a [smoother](Self::smoother) one of its name.
@@ -249,6 +273,10 @@ impl<L: ScalarLoss> Loss for L {
         ScalarLoss::slope_range(self, target)
     }
 
+    fn refuses(&self, target: f64) -> Option<&'static str> {
+        ScalarLoss::refuses(self, target)
+    }
+
     fn gradients(&self, margins: &[f64], targets: &[f64], gradients: &mut [f64]) {
         self.derivatives(margins, targets, gradients);
     }
@@ -293,6 +321,12 @@ pub enum LossKind {
     Huber(f64),
     /// [`Poisson`].
     Poisson,
+    /// [`Gamma`].
+    Gamma,
+    /// [`Tweedie`] with its power p.
+    Tweedie(f64),
+    /// [`NegativeBinomial`] with its θ.
+    NegativeBinomial(f64),
     /// [`Softmax`].
     Softmax,
 }
@@ -306,11 +340,14 @@ impl LossKind {
             Self::SquaredHinge => Arc::new(SquaredHinge),
             Self::Huber(delta) => Arc::new(Huber { delta }),
             Self::Poisson => Arc::new(Poisson),
+            Self::Gamma => Arc::new(Gamma),
+            Self::Tweedie(power) => Arc::new(Tweedie { power }),
+            Self::NegativeBinomial(theta) => Arc::new(NegativeBinomial { theta }),
             Self::Softmax => Arc::new(Softmax { classes }),
         }
     }
 
-    /// The loss of a model file: its name and parameter.
+    /// The loss of a name and a parameter, which is that of the loss where it is not given; nothing where there is none.
     pub fn from_name(name: &str, parameter: Option<f64>) -> Option<Self> {
         Some(match name {
             "logistic" => Self::Logistic,
@@ -318,6 +355,13 @@ impl LossKind {
             "squared-hinge" => Self::SquaredHinge,
             "huber" => Self::Huber(parameter.unwrap_or(Huber::DEFAULT_DELTA)),
             "poisson" => Self::Poisson,
+            "gamma" => Self::Gamma,
+            "tweedie" if parameter.is_none_or(Tweedie::is_power) => {
+                Self::Tweedie(parameter.unwrap_or(Tweedie::DEFAULT_POWER))
+            }
+            "negative-binomial" if parameter.is_none_or(|theta| theta.is_finite() && theta > 0.0) => {
+                Self::NegativeBinomial(parameter.unwrap_or(NegativeBinomial::DEFAULT_THETA))
+            }
             "softmax" => Self::Softmax,
             _ => return None,
         })

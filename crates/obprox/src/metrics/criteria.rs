@@ -18,7 +18,7 @@ impl Criteria {
     pub fn of(problem: &Problem, certificate: &Certificate) -> Option<Self> {
         let (rows, loss) = (problem.n_rows() as f64, certificate.loss);
         let minus_twice = match problem.loss().name() {
-            "logistic" | "softmax" | "poisson" => 2.0 * rows * loss,
+            "logistic" | "softmax" | "poisson" | "negative-binomial" => 2.0 * rows * loss,
             // ½ the mean squared residual is the loss.
             "squared" if loss > 0.0 => rows * ((std::f64::consts::TAU * 2.0 * loss).ln() + 1.0),
             _ => return None,

@@ -1,8 +1,10 @@
 //! The share of the deviance that a model explains: 1 − (f − best)/(null − best), where `null` is the mean loss of the best
 //! constant prediction and `best` that of predictions that meet every target. 0 is no better than a constant, 1 is
-//! perfect; of the squared loss it is R². Only where the loss is a likelihood: logistic, softmax, squared, Poisson.
+//! perfect; of the squared loss it is R². Only where the loss is a likelihood: logistic, softmax, squared, Poisson, gamma,
+//! Tweedie, negative binomial.
 
 use crate::Problem;
+use crate::loss::LossKind;
 
 /// The two losses that a model lies between.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,13 +17,20 @@ impl Deviance {
     /// Of the training data, its weights and whether there is an intercept included; nothing where the loss has none.
     pub fn of(problem: &Problem) -> Option<Self> {
         let weight = |row: usize| problem.row_weight(row);
-        let targets = problem.targets();
-        Self::of_targets(problem.loss().name(), problem.outputs(), targets, weight, problem.has_intercept())
+        let (loss, name) = (problem.loss(), (problem.loss().name(), problem.loss().parameter()));
+        if !problem.has_offset() {
+            return Self::of_targets(name, problem.outputs(), problem.targets(), weight, problem.has_intercept());
+        }
+        // Margins that meet every target are met with offsets too; the constant is beside them.
+        let targets: Vec<f64> = problem.targets().iter().map(|&target| loss.truth(target)).collect();
+        let known = Self::of_targets(name, problem.outputs(), &targets, weight, problem.has_intercept())?;
+        let null = problem.null_loss();
+        (null > known.best).then_some(Self { null, ..known })
     }
 
     /// Of targets as a loss wants them.
     pub(crate) fn of_targets(
-        loss: &str,
+        (loss, parameter): (&str, Option<f64>),
         outputs: usize,
         targets: &[f64],
         weight: impl Fn(usize) -> f64,
@@ -50,6 +59,13 @@ impl Deviance {
                 let rate = if intercept { mean(&|target| target) } else { 1.0 };
                 let null = if intercept { rate + entropy(rate) } else { 1.0 };
                 (null, mean(&|target| target + entropy(target)))
+            }
+            ("gamma" | "tweedie" | "negative-binomial", _) => {
+                // Where a target is met the margin is its logarithm; that of 0 is as good as far below.
+                let loss = LossKind::from_name(loss, parameter)?.build(1);
+                let at = |target: f64, rate: f64| loss.value(&[rate.max(1e-300).ln()], target);
+                let rate = if intercept { mean(&|target| target) } else { 1.0 };
+                (mean(&|target| at(target, rate)), mean(&|target| at(target, target)))
             }
             _ => return None,
         };

@@ -40,6 +40,8 @@ struct ModelFile {
     names: Vec<(u32, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     table: Option<Recipe>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    offset: bool,
     certificate: Option<Certificate>,
 }
 
@@ -70,6 +72,7 @@ impl Model {
             penalty: self.penalty.clone(),
             names: self.names.clone(),
             table: self.table.clone(),
+            offset: self.offset,
             certificate: self.certificate.clone(),
         };
         serde_json::to_string(&file).expect("a model has only finite numbers and strings") + "\n"
@@ -154,6 +157,7 @@ impl Model {
             penalty: read.penalty,
             names: read.names,
             table: read.table,
+            offset: read.offset,
             certificate: read.certificate,
         })
     }

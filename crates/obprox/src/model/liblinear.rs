@@ -93,6 +93,7 @@ mod tests {
             penalty: None,
             names: Vec::new(),
             table: None,
+            offset: false,
             certificate: None,
         };
         let expected = "solver_type L1R_LR\nnr_class 2\nlabel 8 3\nnr_feature 2\nbias 1\nw\n0 \n3 \n0.25 \n";

@@ -59,6 +59,8 @@ pub struct Model {
     pub names: Vec<(u32, String)>,
     /// How the features it uses are made of a table's columns, where it was trained on a table.
     pub table: Option<Recipe>,
+    /// Whether it was learnt beside offsets, which predictions then need too.
+    pub offset: bool,
     /// The figures of the fit.
     pub certificate: Option<Certificate>,
 }
@@ -100,6 +102,7 @@ impl Model {
             penalty: problem.regularization().name().map(str::to_owned),
             names: names.unwrap_or_default(),
             table: problem.recipe().map(|recipe| recipe.used(&used)),
+            offset: problem.has_offset(),
             certificate: Some(certificate.clone()),
         }
     }
@@ -187,6 +190,33 @@ impl Model {
         self.decide(&self.margins(matrix))
     }
 
+    /// The same of rows that have offsets, K numbers a row.
+    pub fn predict_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
+        Ok(self.decide(&self.margins_with(matrix, offset)?))
+    }
+
+    /// The margins of each row with their offsets. A model that was learnt beside offsets has to be given them.
+    pub fn margins_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
+        let mut margins = self.margins(matrix);
+        match offset {
+            None if self.offset => {
+                return Err(Error::parameter(
+                    "offset",
+                    "the model was learnt beside offsets: give those of these rows",
+                ));
+            }
+            Some(_) if !self.offset => {
+                return Err(Error::parameter("offset", "the model was learnt without offsets and has no use for them"));
+            }
+            Some(offset) if offset.len() != margins.len() => {
+                let message = format!("{} numbers where {} are needed, one a row", offset.len(), margins.len());
+                return Err(Error::parameter("offset", message));
+            }
+            _ => margins.iter_mut().zip(offset.unwrap_or_default()).for_each(|(margin, offset)| *margin += offset),
+        }
+        Ok(margins)
+    }
+
     fn decide(&self, margins: &[f64]) -> Vec<f64> {
         match self.task {
             Task::Regression => margins.to_vec(),
@@ -198,8 +228,13 @@ impl Model {
 
     /// The probability of each label, in their order; only where the loss is a likelihood of classes.
     pub fn probabilities(&self, matrix: &Matrix) -> Result<Vec<f64>> {
+        self.probabilities_with(matrix, None)
+    }
+
+    /// The same of rows that have offsets, K numbers a row.
+    pub fn probabilities_with(&self, matrix: &Matrix, offset: Option<&[f64]>) -> Result<Vec<f64>> {
         self.check_probabilities()?;
-        Ok(class_probabilities(&self.margins(matrix), self.blocks.len()))
+        Ok(class_probabilities(&self.margins_with(matrix, offset)?, self.blocks.len()))
     }
 
     /// Refuses where the loss is no likelihood of classes, and so has no probabilities.
@@ -229,19 +264,24 @@ impl Model {
 
     /// How well the model does on labelled data.
     pub fn evaluate(&self, data: &Dataset) -> Result<Metrics> {
-        self.judge(&self.margins(&data.matrix), &data.targets)
+        self.evaluate_with(data, None)
+    }
+
+    /// The same of rows that have offsets, K numbers a row.
+    pub fn evaluate_with(&self, data: &Dataset, offset: Option<&[f64]>) -> Result<Metrics> {
+        self.judge(&self.margins_with(&data.matrix, offset)?, &data.targets)
     }
 
     /// The same on rows that are read shard by shard.
     pub fn evaluate_shards(&self, data: &Arc<ShardedData>) -> Result<Metrics> {
         let mut margins = Vec::with_capacity(data.n_rows() * self.blocks.len());
         for shard in data.read(None, (0..data.n_shards()).collect()) {
-            margins.extend(self.margins(&shard?.1));
+            margins.extend(self.margins_with(&shard?.1, None)?);
         }
         self.judge(&margins, &data.targets()?)
     }
 
-    /// The same of rows with these [margins](Self::margins) and labels: those of pieces of the data, one after the other.
+    /// The same of rows with these [margins](Self::margins_with) and labels: those of pieces of the data, one after the other.
     pub fn judge(&self, margins: &[f64], labels: &[f64]) -> Result<Metrics> {
         let targets = self.targets(labels)?;
         let kind = LossKind::from_name(&self.loss, self.loss_parameter);
@@ -251,7 +291,10 @@ impl Model {
                 pass::sum_rows(targets.len(), |row| loss.value(&margins[row * width..(row + 1) * width], targets[row]));
             sum / targets.len() as f64
         });
-        let deviance = Deviance::of_targets(&self.loss, self.blocks.len(), &targets, |_| 1.0, true);
+        let name = (self.loss.as_str(), self.loss_parameter);
+        let deviance = Deviance::of_targets(name, self.blocks.len(), &targets, |_| 1.0, true);
+        // The constant beside offsets is not known here.
+        let deviance = deviance.filter(|_| !self.offset);
         let explained = Explained { loss, deviance: deviance.zip(loss).map(|(of, loss)| of.explained(loss)) };
         let predicted = self.decide(margins);
         Ok(match self.task {

@@ -45,6 +45,9 @@ pub fn loss_value(loss: LossKind, m: &[f64], y: f64) -> f64 {
             if r <= delta { r * r / 2.0 } else { delta * r - delta * delta / 2.0 }
         }
         LossKind::Poisson => m[0].exp() - y * m[0],
+        LossKind::Gamma => y / m[0].exp() + m[0],
+        LossKind::Tweedie(p) => m[0].exp().powf(2.0 - p) / (2.0 - p) - y * m[0].exp().powf(1.0 - p) / (1.0 - p),
+        LossKind::NegativeBinomial(theta) => (y + theta) * (theta + m[0].exp()).ln() - y * m[0],
         LossKind::Softmax => m.iter().map(|m| m.exp()).sum::<f64>().ln() - m[y as usize],
     }
 }
@@ -57,6 +60,9 @@ pub fn loss_gradient(loss: LossKind, m: &[f64], y: f64) -> Vec<f64> {
         LossKind::SquaredHinge => vec![-2.0 * y * (1.0 - y * m[0]).max(0.0)],
         LossKind::Huber(delta) => vec![(m[0] - y).clamp(-delta, delta)],
         LossKind::Poisson => vec![m[0].exp() - y],
+        LossKind::Gamma => vec![1.0 - y / m[0].exp()],
+        LossKind::Tweedie(p) => vec![m[0].exp().powf(2.0 - p) - y * m[0].exp().powf(1.0 - p)],
+        LossKind::NegativeBinomial(theta) => vec![(y + theta) * m[0].exp() / (theta + m[0].exp()) - y],
         LossKind::Softmax => {
             let sum: f64 = m.iter().map(|m| m.exp()).sum();
             m.iter().enumerate().map(|(k, m)| m.exp() / sum - if k == y as usize { 1.0 } else { 0.0 }).collect()
@@ -64,14 +70,14 @@ pub fn loss_gradient(loss: LossKind, m: &[f64], y: f64) -> Vec<f64> {
     }
 }
 
-/// The largest ℓ″; of the Poisson loss, for margins up to 3.
+/// The largest ℓ″; of those without a bound, for margins up to 3.
 pub fn largest_curvature(loss: LossKind) -> f64 {
     match loss {
         LossKind::Logistic => 0.25,
         LossKind::Softmax => 0.5,
         LossKind::Squared | LossKind::Huber(_) => 1.0,
         LossKind::SquaredHinge => 2.0,
-        LossKind::Poisson => 3f64.exp(),
+        LossKind::Poisson | LossKind::Gamma | LossKind::Tweedie(_) | LossKind::NegativeBinomial(_) => 3f64.exp(),
     }
 }
 

@@ -130,6 +130,9 @@ fn value(loss: LossKind, m: &[f64], y: f64) -> f64 {
             if r <= delta { r * r / 2.0 } else { delta * r - delta * delta / 2.0 }
         }
         LossKind::Poisson => m[0].exp() - y * m[0],
+        LossKind::Gamma => y * (-m[0]).exp() + m[0],
+        LossKind::Tweedie(p) => y * ((1.0 - p) * m[0]).exp() / (p - 1.0) + ((2.0 - p) * m[0]).exp() / (2.0 - p),
+        LossKind::NegativeBinomial(theta) => (y + theta) * (theta + m[0].exp()).ln() - y * m[0],
         LossKind::Softmax => {
             let top = m.iter().copied().fold(f64::MIN, f64::max);
             m.iter().map(|m| (m - top).exp()).sum::<f64>().ln() + top - m[y as usize]
@@ -148,6 +151,15 @@ fn bend(loss: LossKind, m: &[f64], y: f64, k: usize) -> (f64, f64) {
         LossKind::SquaredHinge => (-2.0 * y * (1.0 - y * m[0]).max(0.0), 2.0),
         LossKind::Huber(delta) => ((m[0] - y).clamp(-delta, delta), 1.0),
         LossKind::Poisson => (m[0].exp() - y, m[0].exp()),
+        LossKind::Gamma => (1.0 - y * (-m[0]).exp(), y * (-m[0]).exp()),
+        LossKind::Tweedie(p) => {
+            let (pull, rise) = (y * ((1.0 - p) * m[0]).exp(), ((2.0 - p) * m[0]).exp());
+            (rise - pull, (2.0 - p) * rise + (p - 1.0) * pull)
+        }
+        LossKind::NegativeBinomial(theta) => {
+            let share = m[0].exp() / (theta + m[0].exp());
+            ((y + theta) * share - y, (y + theta) * share * (1.0 - share))
+        }
         LossKind::Softmax => {
             let p = 1.0 / m.iter().map(|other| (other - m[k]).exp()).sum::<f64>();
             (if k == y as usize { p - 1.0 } else { p }, p * (1.0 - p))

@@ -10,9 +10,8 @@ use serde::Deserialize;
 
 /// The paper's experiments on networks.
 pub fn config() -> &'static Config {
-    static CONFIG: LazyLock<Config> = LazyLock::new(|| {
-        toml::from_str(include_str!("../../../../../paper/nets.toml")).expect("a test reads the built-in configuration")
-    });
+    static CONFIG: LazyLock<Config> =
+        LazyLock::new(|| toml::from_str(include_str!("nets.toml")).expect("a test reads the built-in configuration"));
     &CONFIG
 }
 

@@ -25,6 +25,8 @@ use crate::{Result, intercept};
 pub(crate) struct AtZero {
     /// The smallest λ at which it is optimal: the largest slope over the weighted features.
     pub lambda_max: f64,
+    /// The mean loss.
+    pub loss: f64,
     /// The least that a gap is measured against.
     pub least_scale: f64,
     /// How far margins may be expected to lie from those there: the deviation of real targets, about 1 for classes. A loss
@@ -53,7 +55,8 @@ impl AtZero {
             let found = intercept::optimum(outputs, |shift| zero.pulls(shift))?;
             intercept = found.unwrap_or(intercept);
         }
-        least_scale = least_scale.max(1e-3 * zero.loss(&intercept)?.abs());
+        let loss = zero.loss(&intercept)?;
+        least_scale = least_scale.max(1e-3 * loss.abs());
         // With many features a look at each costs more than what is added there, so one output has both in one pass.
         let many = problem.n_features() > FEW;
         let Columns { sums: slopes, most } = zero.columns(&intercept, many)?;
@@ -77,14 +80,14 @@ impl AtZero {
         };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
         let margin_unit = margin_unit(problem, 1e3 * least_scale);
-        Ok(Self { lambda_max, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
+        Ok(Self { lambda_max, loss, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
     }
 
     /// What it tells of some of the features, which have been held against their bounds.
     pub fn of_features(&self, features: &[u32]) -> Self {
         let of = |slopes: &[f64]| features.iter().map(|&at| slopes[at as usize]).collect::<Vec<f64>>().into();
-        let &Self { lambda_max, least_scale, margin_unit, .. } = self;
-        Self { lambda_max, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
+        let &Self { lambda_max, loss, least_scale, margin_unit, .. } = self;
+        Self { lambda_max, loss, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
     }
 }
 

@@ -10,28 +10,39 @@ use crate::rows::{DualJob, Sums};
 /// ℓ′ of each row, K a row, and the dual point θ that is made of it.
 #[derive(Default)]
 pub(super) struct Dual {
-    /// Empty where no one asked for it.
+    /// Empty where no one asked for it, or where an evaluation has it.
     slopes: Vec<f64>,
     /// Where it is no longer the slopes.
     theta: Option<Vec<f64>>,
+    /// A θ before it, whose memory the next may have.
+    spare: Vec<f64>,
     free: Option<FreeColumns>,
 }
 
 impl Dual {
-    /// θ, to be changed.
-    fn theta(&mut self) -> &mut Vec<f64> {
-        self.theta.get_or_insert_with(|| self.slopes.clone())
+    /// θ is the slopes again.
+    fn begin(&mut self) {
+        self.free = None;
+        if let Some(theta) = self.theta.take() {
+            self.spare = theta;
+        }
+    }
+
+    /// Forgets the rows' slopes, and keeps the memory.
+    pub fn forget(&mut self) {
+        self.begin();
+        self.slopes = Vec::new();
     }
 }
 
 impl Memory {
     /// ℓ′ of each row, without its weight and without 1/N.
     pub(crate) fn row_gradients(&mut self) -> &[f64] {
+        if self.shape.sees_all {
+            return &self.evaluation().slopes;
+        }
         if self.dual.slopes.is_empty() {
-            self.dual.slopes = match self.shape.sees_all {
-                true => self.evaluation().slopes.clone(),
-                false => pass::row_gradients(&self.problem, &self.margins),
-            };
+            self.dual.slopes = pass::row_gradients(&self.problem, &self.margins);
         }
         &self.dual.slopes
     }
@@ -45,24 +56,34 @@ impl Memory {
 
     /// θ of each row.
     pub(crate) fn dual_point(&mut self) -> &[f64] {
-        self.row_gradients();
-        self.dual.theta.as_ref().unwrap_or(&self.dual.slopes)
+        match self.dual.theta {
+            Some(ref theta) => theta,
+            None => self.row_gradients(),
+        }
+    }
+
+    /// θ, to be changed and put back.
+    fn take_theta(&mut self) -> Vec<f64> {
+        self.dual.theta.take().unwrap_or_else(|| {
+            let mut theta = std::mem::take(&mut self.dual.spare);
+            theta.clear();
+            theta.extend_from_slice(self.row_gradients());
+            theta
+        })
     }
 
     pub(super) fn run_dual(&mut self, job: &DualJob) -> Sums {
         let problem = Arc::clone(&self.problem);
-        self.row_gradients();
-        let theta = self.dual.theta.as_ref().unwrap_or(&self.dual.slopes);
         match job {
             DualJob::Begin => {
-                (self.dual.theta, self.dual.free) = (None, None);
+                self.dual.begin();
                 Sums::default()
             }
-            DualJob::Value(scale) => vec![pass::mean_conjugate(&problem, *scale, theta)].into(),
-            DualJob::Gradient => pass::gradient(&problem, theta).into(),
+            DualJob::Value(scale) => vec![pass::mean_conjugate(&problem, *scale, self.dual_point())].into(),
+            DualJob::Gradient => pass::gradient(&problem, self.dual_point()).into(),
             DualJob::Curvature => vec![mean(&problem, &self.evaluation().curvatures)].into(),
             DualJob::Move(step) => {
-                let mut theta = std::mem::take(self.dual.theta());
+                let mut theta = self.take_theta();
                 theta.iter_mut().zip(&self.evaluation().curvatures).for_each(|(dual, h)| *dual -= step * h);
                 let sum = mean(&problem, &theta);
                 self.dual.theta = Some(theta);
@@ -79,7 +100,7 @@ impl Memory {
     /// What needs the columns of the unpenalised coordinates.
     fn run_free(&mut self, problem: &Problem, job: &DualJob) -> Vec<f64> {
         let Some(mut free) = self.dual.free.take() else { return Vec::new() };
-        let mut theta = std::mem::take(self.dual.theta());
+        let mut theta = self.take_theta();
         let mut sums = Vec::new();
         match job {
             DualJob::FreeMargins(x) => sums.push(free.square_of_margins(problem, x)),

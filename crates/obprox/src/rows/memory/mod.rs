@@ -52,6 +52,8 @@ pub(crate) struct Memory {
     /// The least curvature of each row; none where it is that of the loss. Where ℓ″ vanishes or jumps, as beyond Huber's δ,
     /// Newton steps lead too far; then the secants of the slopes along the step that was too long say what it ran into.
     secants: Vec<f64>,
+    /// Memory for wᵢℓ″/N of each row.
+    weighted: Vec<f64>,
     dual: Dual,
 }
 
@@ -100,6 +102,7 @@ impl Memory {
             slopes: None,
             step: None,
             secants: Vec::new(),
+            weighted: Vec::new(),
             dual: Dual::default(),
         }
     }
@@ -110,7 +113,7 @@ impl Memory {
             self.spare = Some(evaluation);
         }
         (self.alike, self.slopes, self.step) = (None, None, None);
-        self.dual = Dual::default();
+        self.dual.forget();
     }
 
     fn place(&mut self, point: &Point) {
@@ -246,14 +249,22 @@ impl Memory {
             return done;
         }
         let problem = Arc::clone(&self.problem);
-        let mut curvatures = self.evaluation().curvatures.clone();
-        curvatures.iter_mut().zip(&self.secants).for_each(|(h, &secant)| *h = h.max(secant));
+        let mut curvatures = std::mem::take(&mut self.weighted);
+        curvatures.clear();
         let share = 1.0 / problem.total_rows() as f64;
-        for (row, curvature) in curvatures.iter_mut().enumerate() {
-            let weight = problem.row_weight(row);
-            *curvature = if weight == 0.0 { 0.0 } else { weight * share * *curvature };
+        match problem.row_weights() {
+            None => curvatures.extend(self.evaluation().curvatures.iter().map(|h| share * h)),
+            Some(weights) => {
+                let of = |(h, &weight): (&f64, &f64)| pass::weighted(weight * share, || *h);
+                curvatures.extend(self.evaluation().curvatures.iter().zip(weights).map(of));
+            }
         }
-        work(self, &curvatures)
+        for (row, (h, secant)) in curvatures.iter_mut().zip(&self.secants).enumerate() {
+            *h = h.max(pass::weighted(problem.row_weight(row) * share, || *secant));
+        }
+        let done = work(self, &curvatures);
+        self.weighted = curvatures;
+        done
     }
 
     fn hessian(&mut self, outputs: Range<usize>, order: &[usize]) -> Huge<f64> {
