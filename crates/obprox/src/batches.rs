@@ -39,7 +39,7 @@ pub(crate) struct Batches<'a> {
 
 enum Rows<'a> {
     Memory { all: &'a Matrix, kept: Matrix, reading: Reading },
-    Shards { passing: Box<Passing<'a>>, numbering: Numbering },
+    Shards { passing: Passing<'a>, numbering: Numbering },
 }
 
 /// Who reads rows in memory.
@@ -72,7 +72,7 @@ impl<'a> Batches<'a> {
             );
             return Err(Error::parameter("batch", message));
         }
-        let (passing, numbering) = (Box::new(Passing::new(problem)), Numbering::new(problem.n_features()));
+        let (passing, numbering) = (Passing::new(problem), Numbering::new(problem.n_features()));
         Ok(Self { sampler: sampler.into(), rows: Rows::Shards { passing, numbering }, batch: Batch::default() })
     }
 
