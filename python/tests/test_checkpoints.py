@@ -169,9 +169,8 @@ def test_a_checkpoint_that_cannot_be_written_costs_no_fit(problems, tmp_path):
 def test_folds_that_cannot_be_written_cost_no_cross_validation(problems, tmp_path):
     state, given = tmp_path / "state", {"alphas": 12, "cv": 3}
     whole = obprox.LassoCV(**given).fit(problems.X, problems.real)
-    state.mkdir()
-    # What a fold has done would be here.
-    (state / "part").mkdir()
+    # What the first fold has done would be here.
+    (state / "folds-0-0" / "fold-0-0.obprox-part").mkdir(parents=True)
     with pytest.warns(RuntimeWarning, match="the fit goes on"):
         kept = obprox.LassoCV(**given, checkpoint=state).fit(problems.X, problems.real)
     assert (kept.alpha_, list(kept.coef_)) == (whole.alpha_, list(whole.coef_))
