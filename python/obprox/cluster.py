@@ -21,6 +21,7 @@ from . import _core
 from ._inputs import rows, vector
 from ._parameters import penalty, threads, weights_of_classes
 from .exceptions import ClusterError, DataError, ParameterError
+from .solvers import name as solver_name
 
 __all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "answer"]
 
@@ -164,8 +165,8 @@ class Distributed:
 
     def _fit_shards(self, shards: Shards, classes: Any = None, names: Any = None, n_features: int = 0) -> Any:
         """Fits the model to the rows of an engine; classes are the labels behind the numbers of the targets."""
-        if self.solver not in ("auto", "lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"):
-            raise ParameterError(f"solver: {self.solver!r} needs the rows in memory; rows on other machines have 'auto'")
+        if (solver := solver_name(self.solver)) != "auto":
+            raise ParameterError(f"solver: {solver!r} needs the rows in memory; rows on other machines have 'auto'")
         driver = Driver(shards, n_features=n_features, memory=self.worker_memory)
         names = names if names is not None else driver.cluster.names
         self.n_features_in_ = driver.cluster.shape[1]

@@ -158,8 +158,10 @@ class _Dask(Distributed):
     def _has_classes(self):
         return hasattr(self, "class_weight")
 
-    def _local(self, method, X, dtype):
+    def _local(self, method, X, offset, dtype):
         """A prediction of a local estimator, chunk by chunk where X is one of Dask's."""
+        if offset is not None:
+            raise ParameterError("offset: models of a cluster are fitted without offsets: give none")
         # Workers have no use for the connection to the cluster.
         model = copy.copy(self)
         vars(model).pop("client", None)
@@ -221,35 +223,35 @@ def _aligned(X, y, weights):
 class LogisticRegression(_Dask, linear_model.LogisticRegression):
     """:class:`obprox.LogisticRegression` over rows of a Dask cluster."""
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None) -> Any:
         """The most likely class of each row."""
-        return self._local("predict", X, self.classes_.dtype)
+        return self._local("predict", X, offset, self.classes_.dtype)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, offset: Any = None) -> Any:
         """The margins of each row."""
-        return self._local("decision_function", X, float)
+        return self._local("decision_function", X, offset, float)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, offset: Any = None) -> Any:
         """The probability of each class."""
-        return self._local("predict_proba", X, float)
+        return self._local("predict_proba", X, offset, float)
 
 
 class SparseClassifier(_Dask, linear_model.SparseClassifier):
     """:class:`obprox.SparseClassifier` over rows of a Dask cluster."""
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None) -> Any:
         """The most likely class of each row."""
-        return self._local("predict", X, self.classes_.dtype)
+        return self._local("predict", X, offset, self.classes_.dtype)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, offset: Any = None) -> Any:
         """The margins of each row."""
-        return self._local("decision_function", X, float)
+        return self._local("decision_function", X, offset, float)
 
 
 class _Regressor(_Dask):
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None) -> Any:
         """The number predicted for each row."""
-        return self._local("predict", X, float)
+        return self._local("predict", X, offset, float)
 
 
 class ElasticNet(_Regressor, linear_model.ElasticNet):

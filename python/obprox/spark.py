@@ -267,7 +267,8 @@ class LinearRegression(_Fits):
     """Least squares with an l1 or elastic net penalty, as :class:`pyspark.ml.regression.LinearRegression` states it.
 
     Minimises 1/(2W)·Σ wᵢ(yᵢ − x·dᵢ − b)² + regParam·(r‖x‖₁ + (1 − r)/2·‖x‖₂²) with r = ``elasticNetParam``, whose default
-    here is 1. With ``standardization`` the penalty is on weights of columns of unit deviation, as in MLlib.
+    here is 1. With ``standardization`` the penalty is on weights of columns of unit deviation, as in MLlib. MLlib solves
+    what it states where r is 1; below, it divides the part of ‖x‖₂² by the deviation of the labels, which this does not.
     """
 
     @keyword_only

@@ -3,6 +3,7 @@
 import numpy as np
 import obprox
 import pytest
+from obprox.solvers import RDA, OBProxSG, OBProxSGPlus, ProxSG, ProxSVRG
 from sklearn.datasets import dump_svmlight_file
 
 ALL = [
@@ -44,12 +45,12 @@ def test_files_are_their_rows_in_memory(problems, tmp_path, model):
 
 
 @pytest.mark.filterwarnings("ignore:.*ended with status")
-@pytest.mark.parametrize("solver", ["prox-sg", "rda", "prox-svrg", "obproxsg", "obproxsg-plus"])
+@pytest.mark.parametrize("solver", [ProxSG(step=0.01), RDA(), ProxSVRG(step=0.01), OBProxSG(step=0.01), OBProxSGPlus(step=0.01)])
 def test_methods_do_not_depend_on_the_memory(problems, tmp_path, solver):
     pattern = parts(tmp_path, problems.X, np.asarray(problems.real, dtype=float))
     fits = []
     for memory in ("40M", "2G"):
-        model = obprox.Lasso(alpha=0.05, solver=solver, max_iter=3, step_size=0.01, tol=1e-12)
+        model = obprox.Lasso(alpha=0.05, solver=solver, max_iter=3, tol=1e-12)
         fits.append(model.fit_files(pattern, memory=memory).coef_)
     np.testing.assert_array_equal(*fits)
 

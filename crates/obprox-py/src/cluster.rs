@@ -24,7 +24,7 @@ pub struct Cluster {
 impl Cluster {
     /// `map` is called with a request and gives the reply of each shard, in their order.
     #[new]
-    #[pyo3(signature = (map, *, n_cols=0, room=1 << 30))]
+    #[pyo3(signature = (map, *, n_cols=0, room=1073741824))]
     fn new(py: Python<'_>, map: Py<PyAny>, n_cols: usize, room: u64) -> PyResult<Self> {
         let inner = work(py, 1, move || RemoteData::open(Box::new(Calls(map)), n_cols, room))?;
         Ok(Self { inner: Arc::new(inner) })

@@ -1,34 +1,62 @@
 //! The rows of batches: copied out of memory, or out of shards that pass by.
 
-use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::ops::Range;
+mod passing;
+mod reader;
+
 use std::sync::Arc;
 
+use self::passing::Passing;
+use self::reader::{Ahead, Numbering, READY, Reader};
 use crate::data::{Gathered, Matrix};
 use crate::problem::Problem;
-use crate::sampler::{Batch, Sampler};
+use crate::rows::FAR;
+use crate::sampler::{Batch as Size, Sampler};
 use crate::{Error, Result, memory};
+
+/// The rows of a batch, made ready for a step.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// One after the other; columns are numbers of features.
+    pub rows: Gathered,
+    /// The features by number.
+    pub features: Vec<u32>,
+}
+
+impl Batch {
+    /// Visits the entries of a row by their features.
+    #[inline]
+    pub fn for_each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        self.rows.for_each(row, |number, value| visit(self.features[number] as usize, value));
+    }
+}
 
 /// The batches of an epoch after the other, with their rows.
 pub(crate) struct Batches<'a> {
-    sampler: Sampler,
+    sampler: Arc<Sampler>,
     rows: Rows<'a>,
-    gathered: Gathered,
+    batch: Batch,
 }
 
 enum Rows<'a> {
-    Memory { all: &'a Matrix, kept: Cow<'a, Matrix> },
-    Shards(Box<Passing<'a>>),
+    Memory { all: &'a Matrix, kept: Matrix, reading: Reading },
+    Shards { passing: Passing<'a>, numbering: Numbering },
+}
+
+/// Who reads rows in memory.
+enum Reading {
+    /// Whoever asks for a batch.
+    Here(Reader),
+    /// A thread of its own.
+    Ahead(Ahead),
 }
 
 impl<'a> Batches<'a> {
     /// The batches of a problem's rows.
-    pub fn new(problem: &'a Problem, batch: Batch, seed: u64) -> Result<Self> {
+    pub fn new(problem: &'a Problem, batch: Size, seed: u64) -> Result<Self> {
         let Some(shards) = problem.shards() else {
             let (sampler, all) = (Sampler::new(problem.n_rows(), batch, seed)?, problem.matrix());
-            let rows = Rows::Memory { all, kept: Cow::Borrowed(all) };
-            return Ok(Self { sampler, rows, gathered: Gathered::default() });
+            let rows = Rows::Memory { all, kept: all.clone(), reading: Reading::Here(Reader::new(all)) };
+            return Ok(Self { sampler: sampler.into(), rows, batch: Batch::default() });
         };
         let sampler = Sampler::of_shards(shards.firsts().to_vec(), batch, seed)?;
         /// What an entry of a batch takes: column and value, and as much again where it is worked on.
@@ -44,8 +72,8 @@ impl<'a> Batches<'a> {
             );
             return Err(Error::parameter("batch", message));
         }
-        let rows = Rows::Shards(Box::new(Passing::new(problem)));
-        Ok(Self { sampler, rows, gathered: Gathered::default() })
+        let (passing, numbering) = (Passing::new(problem), Numbering::new(problem.n_features()));
+        Ok(Self { sampler: sampler.into(), rows: Rows::Shards { passing, numbering }, batch: Batch::default() })
     }
 
     /// Rows in a batch.
@@ -60,28 +88,56 @@ impl<'a> Batches<'a> {
 
     /// Begins an epoch, or goes on with it from one of its batches.
     pub fn begin_epoch(&mut self, epoch: u64, from: usize) {
-        self.sampler.begin_epoch(epoch);
-        if let Rows::Shards(passing) = &mut self.rows {
-            passing.begin(self.sampler.shards_from(from));
-        }
+        let here = match &mut self.rows {
+            Rows::Shards { passing, .. } => {
+                Arc::make_mut(&mut self.sampler).begin_epoch(epoch);
+                return passing.begin(self.sampler.shards_from(from));
+            }
+            Rows::Memory { kept, reading, .. } => {
+                let here = Reading::Here(Reader::new(kept));
+                match std::mem::replace(reading, here) {
+                    Reading::Here(reader) => reader,
+                    Reading::Ahead(ahead) => ahead.end().unwrap_or_else(|| Reader::new(kept)),
+                }
+            }
+        };
+        Arc::make_mut(&mut self.sampler).begin_epoch(epoch);
+        let Rows::Memory { kept, reading, .. } = &mut self.rows else { return };
+        let is_far = kept.n_cols() > FAR && self.sampler.batches() > from + READY;
+        *reading = if is_far && rayon::current_num_threads() > 1 {
+            let ahead = Ahead::begin(here, Arc::clone(&self.sampler), from);
+            ahead.map_or_else(|| Reading::Here(Reader::new(kept)), Reading::Ahead)
+        } else {
+            Reading::Here(here)
+        };
     }
 
-    /// A batch, those before it having been asked for: the numbers of its rows, and the rows.
-    pub fn batch(&mut self, number: usize) -> Result<(&[u32], &mut Gathered)> {
-        let rows = self.sampler.batch(number);
-        self.gathered.clear();
+    /// The next batch, which has this number in its epoch: the numbers of its rows, and the rows.
+    pub fn batch(&mut self, number: usize) -> Result<(&[u32], &Batch)> {
+        let (rows, batch) = (self.sampler.batch(number), &mut self.batch);
         match &mut self.rows {
-            Rows::Memory { kept, .. } => kept.gather(rows, &mut self.gathered),
-            Rows::Shards(passing) => passing.gather(rows, &mut self.gathered)?,
+            Rows::Memory { reading: Reading::Here(reader), .. } => reader.read(rows, batch),
+            Rows::Memory { reading: Reading::Ahead(ahead), .. } => ahead.next(batch),
+            Rows::Shards { passing, numbering } => {
+                batch.rows.clear();
+                passing.gather(rows, &mut batch.rows)?;
+                numbering.number(batch);
+            }
         }
-        Ok((rows, &mut self.gathered))
+        Ok((rows, batch))
     }
 
-    /// From now on rows have these columns alone, which rise and are numbered anew.
+    /// From now on rows have these columns alone, which rise and are numbered anew. Before an epoch is begun.
     pub fn keep_columns(&mut self, columns: &[u32]) {
         match &mut self.rows {
-            Rows::Memory { all, kept } => *kept = Cow::Owned(all.keep_columns(columns)),
-            Rows::Shards(passing) => passing.keep_columns(columns),
+            Rows::Memory { all, kept, reading } => {
+                *kept = all.keep_columns(columns);
+                *reading = Reading::Here(Reader::new(kept));
+            }
+            Rows::Shards { passing, numbering } => {
+                passing.keep_columns(columns);
+                *numbering = Numbering::new(columns.len());
+            }
         }
     }
 
@@ -89,100 +145,7 @@ impl<'a> Batches<'a> {
     pub fn bytes_held(&self) -> usize {
         match &self.rows {
             Rows::Memory { kept, .. } => kept.bytes(),
-            Rows::Shards(_) => 0,
+            Rows::Shards { .. } => 0,
         }
-    }
-}
-
-/// Shards that pass by in the order of an epoch. Those that there is room for stay, which saves the reading and nothing
-/// else.
-struct Passing<'a> {
-    problem: &'a Problem,
-    columns: Option<Arc<[u32]>>,
-    /// By the number of the shard.
-    kept: Vec<Option<Arc<Matrix>>>,
-    /// The bytes that those take.
-    held: u64,
-    /// Shards that are to come, and those of them that are read.
-    to_come: VecDeque<usize>,
-    ahead: Box<dyn Iterator<Item = Result<(Range<usize>, Matrix)>>>,
-    /// The one that is passing, and the numbers of its rows.
-    now: Option<(Range<usize>, Arc<Matrix>)>,
-    /// Rows as the shard numbers them.
-    own: Vec<u32>,
-}
-
-impl<'a> Passing<'a> {
-    fn new(problem: &'a Problem) -> Self {
-        let n_shards = problem.shards().map_or(0, |shards| shards.n_shards());
-        Self {
-            problem,
-            columns: None,
-            kept: vec![None; n_shards],
-            held: 0,
-            to_come: VecDeque::new(),
-            ahead: Box::new(std::iter::empty()),
-            now: None,
-            own: Vec::new(),
-        }
-    }
-
-    fn begin(&mut self, order: Vec<usize>) {
-        let wanted = order.iter().copied().filter(|&shard| self.kept[shard].is_none()).collect();
-        self.ahead = Box::new(self.problem.read_rows(self.columns.clone(), wanted));
-        (self.to_come, self.now) = (order.into(), None);
-    }
-
-    /// Before an epoch is begun.
-    fn keep_columns(&mut self, columns: &[u32]) {
-        self.columns = Some(columns.into());
-        self.let_go();
-    }
-
-    fn let_go(&mut self) {
-        self.kept.iter_mut().for_each(|shard| *shard = None);
-        self.problem.shards().into_iter().for_each(|shards| shards.release(std::mem::take(&mut self.held)));
-    }
-
-    /// The next shard.
-    fn next(&mut self) -> Result<(Range<usize>, Arc<Matrix>)> {
-        // The one that has passed makes room before another comes.
-        self.now = None;
-        let shard = self.to_come.pop_front().expect("the rows of an epoch are those of its shards");
-        let shards = self.problem.shards().expect("a problem in shards");
-        let rows = shards.firsts()[shard]..shards.firsts()[shard + 1];
-        if let Some(matrix) = &self.kept[shard] {
-            return Ok((rows, Arc::clone(matrix)));
-        }
-        let matrix = Arc::new(self.ahead.next().expect("one for each that is wanted")?.1);
-        let bytes = matrix.bytes() as u64;
-        if shards.hold(bytes) {
-            self.held += bytes;
-            self.kept[shard] = Some(Arc::clone(&matrix));
-        }
-        Ok((rows, matrix))
-    }
-
-    /// Copies rows, which are some of the shard that is passing and of those that come next.
-    fn gather(&mut self, mut rows: &[u32], batch: &mut Gathered) -> Result<()> {
-        while let Some(&first) = rows.first() {
-            let (numbers, matrix) = match self.now.take() {
-                Some(now) if now.0.contains(&(first as usize)) => now,
-                _ => self.next()?,
-            };
-            let here = rows.iter().take_while(|&&row| numbers.contains(&(row as usize))).count();
-            self.own.clear();
-            self.own.extend(rows[..here].iter().map(|&row| row - numbers.start as u32));
-            matrix.gather(&self.own, batch);
-            rows = &rows[here..];
-            self.now = Some((numbers, matrix));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Passing<'_> {
-    fn drop(&mut self) {
-        self.let_go();
     }
 }

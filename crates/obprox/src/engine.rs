@@ -3,8 +3,8 @@
 //! The cost of a step follows the nonzeros of its batch, never n: a coordinate that the batch does not mention is not
 //! looked at, and [`Rule::value`] tells later what it has become meanwhile. A step
 //!
-//! 1. is handed a copy of the batch's rows (`batches.rs`) and numbers their features 0, 1, … as they are met (`mark`
-//!    remembers the number, 4 bytes a feature);
+//! 1. is handed a copy of the batch's rows (`batches.rs`), their features numbered 0, 1, … as they were met (a mark of 4
+//!    bytes a feature remembers the number);
 //! 2. fetches each feature's weight once, into an array so small that it stays in the cache;
 //! 3. runs margins, losses and gradient on that array;
 //! 4. gives each coordinate its gradient.
@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use bytemuck::Zeroable;
 
 use crate::Result;
+use crate::batches::Batch;
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::data::Gathered;
 use crate::huge::Huge;
@@ -41,7 +42,7 @@ pub(crate) trait Stepper {
     /// Prepares an epoch: the anchor's full gradient, where the rule has one.
     fn begin_epoch(&mut self, now: &Clock) -> Result<()>;
     /// Takes one step on a batch, which has rows of these numbers; false where a gradient was not finite.
-    fn step(&mut self, batch: &[u32], rows: &mut Gathered, now: &Clock) -> bool;
+    fn step(&mut self, rows: &[u32], batch: &Batch, now: &Clock) -> bool;
     /// Ends an epoch; `now` is the moment after its last step.
     fn end_epoch(&mut self, now: &Clock);
     /// From here on zeros stay zeros: drops their columns where that saves enough work, and where a copy of rows that take
@@ -90,20 +91,12 @@ struct Engine<'a, R: Rule, P: Separable> {
     /// Entries walked in this epoch, and those of them with a weight that was not zero.
     walked: u64,
     live: u64,
-    /// The number of a feature in the last batch that mentioned it, counted on from batch to batch.
-    mark: Huge<u32>,
-    /// The first number of the next batch.
-    next_mark: u32,
     work: Work,
 }
 
 /// The work space of a step.
 #[derive(Default)]
 struct Work {
-    /// The rows of the batch; columns are numbers once they are numbered.
-    rows: Gathered,
-    /// The features of the batch by number.
-    features: Vec<u32>,
     /// Weights and gradient by number, K each.
     weights: Vec<f64>,
     gradient: Vec<f64>,
@@ -115,8 +108,8 @@ struct Work {
 
 impl Work {
     /// Adds each row's Σ value·weight to its margins; returns how many entries met a weight that was not zero.
-    fn add_margins(&mut self, width: usize) -> u64 {
-        let Self { rows: Gathered { ends, columns, values }, weights, margins, .. } = self;
+    fn add_margins(&mut self, rows: &Gathered, width: usize) -> u64 {
+        let (Self { weights, margins, .. }, Gathered { ends, columns, values }) = (self, rows);
         let (mut start, mut live) = (0, 0);
         for (&end, margins) in ends.iter().zip(margins.chunks_exact_mut(width)) {
             let columns = &columns[start..end];
@@ -150,8 +143,8 @@ impl Work {
     }
 
     /// Adds each row's value·pull to the gradient of its features.
-    fn add_gradient(&mut self, width: usize) {
-        let Self { rows: Gathered { ends, columns, values }, gradient, pulls, .. } = self;
+    fn add_gradient(&mut self, rows: &Gathered, width: usize) {
+        let (Self { gradient, pulls, .. }, Gathered { ends, columns, values }) = (self, rows);
         let mut start = 0;
         for (&end, pulls) in ends.iter().zip(pulls.chunks_exact(width)) {
             let columns = &columns[start..end];
@@ -203,52 +196,16 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
             anchor: Vec::new(),
             walked: 0,
             live: 0,
-            mark: Huge::zeros(0),
-            next_mark: 0,
             work: Work::default(),
         }
     }
 
-    /// Numbers the features of the batch.
-    #[inline(never)]
-    fn number(&mut self) {
-        let Work { rows, features, .. } = &mut self.work;
-        let (n_cols, entries) = (self.n_features, rows.columns.len());
-        features.clear();
-        if n_cols <= entries {
-            features.extend(0..n_cols as u32);
-            return;
-        }
-        if self.mark.is_empty() || self.next_mark.checked_add(entries as u32).is_none() {
-            self.mark = Huge::zeros(n_cols);
-            self.next_mark = 1;
-        }
-        features.resize(entries, 0);
-        let (mark, first) = (&mut self.mark[..], self.next_mark);
-        let mut met = 0;
-        for at in 0..entries {
-            if let Some(&ahead) = rows.columns.get(at + AHEAD) {
-                prefetch(mark, ahead as usize);
-            }
-            let column = &mut rows.columns[at];
-            // Without a branch: whether a feature is new in the batch is a coin toss no predictor wins.
-            let mark = &mut mark[*column as usize];
-            let new = *mark < first;
-            *mark = if new { first + met } else { *mark };
-            features[met as usize] = *column;
-            met += u32::from(new);
-            *column = *mark - first;
-        }
-        features.truncate(met as usize);
-        self.next_mark += met;
-    }
-
     /// Fetches the weights of the batch's features, and sets each margin to the intercept.
     #[inline(never)]
-    fn fetch(&mut self, rows: usize, now: &Clock) {
+    fn fetch(&mut self, features: &[u32], rows: usize, now: &Clock) {
         let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
         let (width, coords) = (problem.outputs(), &coords[..]);
-        let Work { features, weights, margins, .. } = work;
+        let Work { weights, margins, .. } = work;
         weights.resize(features.len() * width, 0.0);
         for_each_coord(features, width, |at, coord, feature| {
             if let Some(&ahead) = features.get(at + AHEAD) {
@@ -266,10 +223,10 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
 
     /// The pull of each row on its margins: ∇ℓ less the anchor's, weighted, over the size of the batch. False where one
     /// is not finite.
-    fn pull(&mut self, batch: &[u32]) -> bool {
+    fn pull(&mut self, batch: &[u32], features: usize) -> bool {
         let Self { problem, anchor, work, .. } = self;
         let width = problem.outputs();
-        let Work { features, gradient, margins, pulls, targets, .. } = work;
+        let Work { gradient, margins, pulls, targets, .. } = work;
         targets.clear();
         targets.extend(batch.iter().map(|&row| problem.targets()[row as usize]));
         pulls.resize(margins.len(), 0.0);
@@ -288,15 +245,15 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
             }
         }
         gradient.clear();
-        gradient.resize(features.len() * width, 0.0);
+        gradient.resize(features * width, 0.0);
         check.is_finite()
     }
 
     /// Gives each coordinate of the batch its gradient.
-    fn touch(&mut self, now: &Clock) {
+    fn touch(&mut self, features: &[u32], now: &Clock) {
         let Self { problem, penalty, rule, coords, intercept, work, .. } = self;
         let width = problem.outputs();
-        rule.touch_all(Batch { penalty: &*penalty, coords: &mut coords[..], work: &*work, width, now });
+        rule.touch_all(Touched { penalty: &*penalty, coords: &mut coords[..], features, work: &*work, width, now });
         for (output, coord) in intercept.iter_mut().enumerate() {
             let gradient = work.pulls.iter().skip(output).step_by(width).sum();
             rule.touch(coord, rule.value(coord, FREE, now), gradient, FREE, now);
@@ -305,18 +262,19 @@ impl<'a, R: Rule, P: Separable> Engine<'a, R, P> {
 }
 
 /// The coordinates of a batch, about to be given their gradients.
-struct Batch<'a, C, P> {
+struct Touched<'a, C, P> {
     penalty: &'a P,
     coords: &'a mut [C],
+    features: &'a [u32],
     work: &'a Work,
     width: usize,
     now: &'a Clock,
 }
 
-impl<C, P: Separable> Touches<C> for Batch<'_, C, P> {
+impl<C, P: Separable> Touches<C> for Touched<'_, C, P> {
     #[inline(never)]
     fn run<R: Rule<Coord = C>>(self, rule: R) {
-        let Self { penalty, coords, work: Work { features, weights, gradient, .. }, width, now } = self;
+        let Self { penalty, coords, features, work: Work { weights, gradient, .. }, width, now } = self;
         for_each_coord(features, width, |at, coord, feature| {
             if let Some(&ahead) = features.get(at + AHEAD) {
                 prefetch(coords, ahead as usize * width);
@@ -355,17 +313,14 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         Ok(())
     }
 
-    fn step(&mut self, batch: &[u32], rows: &mut Gathered, now: &Clock) -> bool {
+    fn step(&mut self, rows: &[u32], batch: &Batch, now: &Clock) -> bool {
         let width = self.problem.outputs();
-        std::mem::swap(&mut self.work.rows, rows);
-        self.number();
-        self.fetch(batch.len(), now);
-        self.walked += self.work.rows.columns.len() as u64;
-        self.live += self.work.add_margins(width);
-        let finite = self.pull(batch);
-        self.work.add_gradient(width);
-        self.touch(now);
-        std::mem::swap(&mut self.work.rows, rows);
+        self.fetch(&batch.features, rows.len(), now);
+        self.walked += batch.rows.columns.len() as u64;
+        self.live += self.work.add_margins(&batch.rows, width);
+        let finite = self.pull(rows, batch.features.len());
+        self.work.add_gradient(&batch.rows, width);
+        self.touch(&batch.features, now);
         finite
     }
 
@@ -402,7 +357,6 @@ impl<R: Rule, P: Separable> Stepper for Engine<'_, R, P> {
         }
         self.penalty = self.penalty.keep(&features);
         (self.coords, self.n_features) = (coords, features.len());
-        self.mark = Huge::zeros(0);
         self.kept = Some(match self.kept.take() {
             Some(before) => features.iter().map(|&feature| before[feature as usize]).collect(),
             None => features,

@@ -318,7 +318,10 @@ impl<'a> Run<'a> {
     ) -> Result<(Point, Certificate)> {
         let problem = self.problem;
         let evaluated = state.trace.last().is_some_and(|record| record.certificate.is_some());
-        let (mut point, figures) = match (status, last_good) {
+        // A round of `auto` that is broken off may have gone up on its way down.
+        let is_cut = status == Status::Stopped && matches!(self.settings.method, Method::Auto);
+        let before = last_good.clone().filter(|_| is_cut);
+        let (point, figures) = match (status, last_good) {
             (Status::Diverged, Some((support, figures))) => (support.expand(problem), Some(figures)),
             (Status::Diverged, None) => (origin.unwrap_or_else(|| Point::zero(problem)), None),
             (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, figures))) if evaluated => {
@@ -326,11 +329,18 @@ impl<'a> Run<'a> {
             }
             _ => (solver.point(), None),
         };
-        if problem.loss().task() == Task::Classes {
-            point.centre_intercepts();
-        }
+        let centred = |mut point: Point| {
+            if problem.loss().task() == Task::Classes {
+                point.centre_intercepts();
+            }
+            point
+        };
+        let point = centred(point);
         let figures = figures.map_or_else(|| certify(problem, &point), Ok)?;
-        Ok((point, figures))
+        match before.filter(|(_, before)| before.objective < figures.objective) {
+            Some((support, figures)) => Ok((centred(support.expand(problem)), figures)),
+            None => Ok((point, figures)),
+        }
     }
 
     /// The solver, before its first epoch.

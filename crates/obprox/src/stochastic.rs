@@ -114,8 +114,8 @@ impl Solver for Stochastic<'_> {
                 self.set_step_size();
             }
             self.enter_phase();
-            let (numbers, rows) = self.batches.batch(self.clock.steps_in_epoch as usize)?;
-            let finite = self.engine.step(numbers, rows, &self.clock);
+            let (rows, batch) = self.batches.batch(self.clock.steps_in_epoch as usize)?;
+            let finite = self.engine.step(rows, batch, &self.clock);
             self.clock.advance();
             if !finite {
                 return Ok(Ended::NotFinite);

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use obprox::data::{ReadOptions, Synth, read};
 use obprox::loss::LossKind;
-use obprox::{Fit, Lambda, Point, Problem, Run, Settings, Status, Terms};
+use obprox::{Control, EpochRecord, Fit, Lambda, Observer, Point, Problem, Progress, Run, Settings, Status, Terms};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use slow::Case;
@@ -499,6 +499,41 @@ fn resumes(problem: &Problem, name: &str) -> Fit {
     assert_eq!(resumed.epochs, whole.epochs, "{name}");
     assert_eq!(bits(&resumed), bits(&whole), "{name}");
     whole
+}
+
+/// Says stop after so many steps; keeps the F of every round.
+struct Stop {
+    after: usize,
+    rounds: Vec<f64>,
+}
+
+impl Observer for Stop {
+    fn step(&mut self, _progress: &Progress) -> Control {
+        self.after = self.after.saturating_sub(1);
+        if self.after == 0 { Control::Stop } else { Control::Continue }
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) -> Control {
+        self.rounds.extend(record.certificate.as_ref().map(|certificate| certificate.objective));
+        Control::Continue
+    }
+}
+
+#[test]
+fn a_stop_hands_out_the_best_so_far() {
+    let data = Synth { rows: 300, cols: 700, seed: 5, ..Synth::default() }.generate().unwrap().dataset;
+    let terms = Terms { lambda: Lambda::OfMax(0.01), ..Terms::default() };
+    let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
+    let at_zero = obprox::certify(&problem, &Point::zero(&problem)).unwrap().objective;
+    let mut stopped = 0;
+    for after in 1..40 {
+        let mut stop = Stop { after, rounds: Vec::new() };
+        let fit = Run::new(&problem, Settings::default()).observe(&mut stop).fit().unwrap();
+        let best = stop.rounds.iter().copied().fold(at_zero, f64::min);
+        assert!(fit.certificate.objective <= best, "after step {after}: {} > {best}", fit.certificate.objective);
+        stopped += usize::from(fit.status == Status::Stopped);
+    }
+    assert!(stopped > 10, "{stopped} of the runs were stopped");
 }
 
 // ---- the real files -----------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ ROWS, SHARDS = 600, 5
 def data(n_features=40, seed=0):
     rng = np.random.default_rng(seed)
     X = sp.random(ROWS, n_features, 0.2, format="csr", random_state=seed, dtype=np.float64)
-    margins = X @ np.where(np.arange(n_features) % 4 == 0, 3.0, 0.0) - 0.7 + 0.3 * rng.normal(size=ROWS)
-    return X, margins
+    margins = X @ np.where(np.arange(n_features) % 4 == 0, 3.0, 0.0) + 0.3 * rng.normal(size=ROWS)
+    return X, margins - np.median(margins)
 
 
 def cuts():
@@ -50,7 +50,6 @@ def sparse_chunks(X):
 def chunked(values):
     ends = cuts()
     return da.from_array(values, chunks=((*np.diff(ends),), *(((values.shape[1],),) if values.ndim == 2 else ())))
-
 
 
 def near(model, X, y, weights=None, classes=None):

@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::dense::Dense;
 use super::rows::{Rows, Value};
 use crate::huge::Huge;
-use crate::prefetch::prefetch_range;
+use crate::prefetch::{AHEAD, prefetch, prefetch_range};
 
 /// Compressed sparse rows.
 #[derive(Clone, Debug)]
@@ -98,6 +98,18 @@ impl<V: Value> Rows for Csr<V> {
     }
 
     #[inline]
+    fn for_each_ahead(&self, row: usize, mut soon: impl FnMut(usize), mut visit: impl FnMut(usize, f64)) {
+        let span = self.span(row);
+        let all = &self.indices[..];
+        for (position, value) in span.clone().zip(V::iter(&self.values, span)) {
+            if let Some(&ahead) = all.get(position + AHEAD) {
+                soon(ahead as usize);
+            }
+            visit(all[position] as usize, value);
+        }
+    }
+
+    #[inline]
     fn for_each_in(&self, row: usize, columns: Range<usize>, mut visit: impl FnMut(usize, f64)) {
         let span = self.span(row);
         let indices = &self.indices[span.clone()];
@@ -170,6 +182,11 @@ impl<V: Value> Rows for Csr<V> {
     fn prefetch_row(&self, row: usize) {
         prefetch_range(&self.indices, self.span(row));
         V::prefetch(&self.values, self.span(row));
+    }
+
+    #[inline]
+    fn prefetch_ends(&self, row: usize) {
+        prefetch(&self.offsets, row);
     }
 
     #[inline]

@@ -93,12 +93,19 @@ impl Matrix {
     /// Copies some rows one after the other to the end of a batch.
     pub(crate) fn gather(&self, rows: &[u32], batch: &mut Gathered) {
         let has_values = !batch.values.is_empty();
+        // Where a row begins has to be known before it can be asked for.
+        let soon = |at: usize| {
+            if let Some(&row) = rows.get(at + 8) {
+                with_rows!(self, |matrix| matrix.prefetch_ends(row as usize));
+            }
+            if let Some(&row) = rows.get(at + 2) {
+                with_rows!(self, |matrix| matrix.prefetch_row(row as usize));
+            }
+        };
         match self {
             Self::Ones(csr) => {
                 for (at, &row) in rows.iter().enumerate() {
-                    if let Some(&ahead) = rows.get(at + 2) {
-                        csr.prefetch_row(ahead as usize);
-                    }
+                    soon(at);
                     batch.columns.extend_from_slice(&csr.indices()[csr.span(row as usize)]);
                     batch.ends.push(batch.columns.len());
                 }
@@ -110,9 +117,7 @@ impl Matrix {
                 // Rows before these may have been ones.
                 batch.values.resize(batch.columns.len(), 1.0);
                 for (at, &row) in rows.iter().enumerate() {
-                    if let Some(&ahead) = rows.get(at + 2) {
-                        matrix.prefetch_row(ahead as usize);
-                    }
+                    soon(at);
                     matrix.copy_row(row as usize, &mut batch.columns, &mut batch.values);
                     batch.ends.push(batch.columns.len());
                 }

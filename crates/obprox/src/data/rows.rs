@@ -83,6 +83,11 @@ pub trait Rows: Sync {
     fn row_len(&self, row: usize) -> usize;
     /// Calls `visit(column, value)` for each stored entry of a row.
     fn for_each(&self, row: usize, visit: impl FnMut(usize, f64));
+    /// The same, with `soon(column)` for entries that are some visits away, which may be those of the next rows.
+    #[inline]
+    fn for_each_ahead(&self, row: usize, _soon: impl FnMut(usize), visit: impl FnMut(usize, f64)) {
+        self.for_each(row, visit);
+    }
     /// The same, for the entries whose column lies in `columns`.
     fn for_each_in(&self, row: usize, columns: Range<usize>, visit: impl FnMut(usize, f64));
     /// A row times a vector, in several running sums: one would have to wait for itself at every entry.
@@ -112,6 +117,8 @@ pub trait Rows: Sync {
         Self: Sized;
     /// Asks for the cache lines of a row that is about to be visited.
     fn prefetch_row(&self, row: usize);
+    /// Asks for where a row begins and ends.
+    fn prefetch_ends(&self, _row: usize) {}
     /// Appends the entries of a row to two arrays.
     fn copy_row(&self, row: usize, columns: &mut Vec<u32>, values: &mut Vec<f64>);
 }

@@ -12,8 +12,8 @@ use std::io::{self, Read, Write};
 
 use super::Stepper;
 use crate::Result;
+use crate::batches::Batch;
 use crate::checkpoint::{read_array, read_exactly, write_array};
-use crate::data::Gathered;
 use crate::method::Clock;
 use crate::penalty::{OnBlocks, Smooth};
 use crate::problem::{Point, Problem};
@@ -103,10 +103,10 @@ impl<'a> BlockEngine<'a> {
     }
 
     /// Marks the blocks that a batch mentions.
-    fn mark_batch(&mut self, rows: &Gathered) {
+    fn mark_batch(&mut self, batch: &Batch) {
         let width = self.problem.outputs();
-        for &feature in &rows.columns {
-            let first = feature as usize * width;
+        for &number in &batch.rows.columns {
+            let first = batch.features[number as usize] as usize * width;
             (first..first + width).for_each(|at| self.mark(self.penalty.blocks.of(at)));
         }
     }
@@ -138,29 +138,29 @@ impl<'a> BlockEngine<'a> {
     }
 
     /// Adds the gradient of a batch, less the anchor's where there is one; false where it is not finite.
-    fn add_gradient(&mut self, batch: &[u32], rows: &Gathered) -> bool {
+    fn add_gradient(&mut self, rows: &[u32], batch: &Batch) -> bool {
         let (problem, width, first) = (self.problem, self.problem.outputs(), self.first_intercept());
-        let mut margins = vec![0.0; batch.len() * width];
+        let mut margins = vec![0.0; rows.len() * width];
         for (at, margins) in margins.chunks_exact_mut(width).enumerate() {
             margins.iter_mut().zip(&self.x[first..]).for_each(|(margin, b)| *margin = *b);
-            rows.for_each(at, |feature, value| {
+            batch.for_each(at, |feature, value| {
                 let weights = &self.x[feature * width..(feature + 1) * width];
                 margins.iter_mut().zip(weights).for_each(|(margin, x)| *margin += value * x);
             });
         }
-        let targets: Vec<f64> = batch.iter().map(|&row| problem.targets()[row as usize]).collect();
+        let targets: Vec<f64> = rows.iter().map(|&row| problem.targets()[row as usize]).collect();
         let mut pulls = vec![0.0; margins.len()];
         problem.loss().gradients(&margins, &targets, &mut pulls);
         let mut check = 0.0;
         for (at, pulls) in pulls.chunks_exact_mut(width).enumerate() {
-            let row = batch[at] as usize;
-            let weight = problem.row_weight(row) / batch.len() as f64;
+            let row = rows[at] as usize;
+            let weight = problem.row_weight(row) / rows.len() as f64;
             for (output, pull) in pulls.iter_mut().enumerate() {
                 *pull = weight * (*pull - self.anchor.get(row * width + output).copied().unwrap_or(0.0));
                 check += *pull;
             }
             self.gradient[first..].iter_mut().zip(&*pulls).for_each(|(sum, pull)| *sum += pull);
-            rows.for_each(at, |feature, value| {
+            batch.for_each(at, |feature, value| {
                 let gradient = &mut self.gradient[feature * width..(feature + 1) * width];
                 gradient.iter_mut().zip(&*pulls).for_each(|(sum, pull)| *sum += value * pull);
             });
@@ -233,7 +233,7 @@ impl<'a> BlockEngine<'a> {
     }
 
     /// A step of dual averaging: gradients at the weights that the sums stand for are added to them.
-    fn add_to_sums(&mut self, gamma: f64, batch: &[u32], rows: &Gathered, now: &Clock) -> bool {
+    fn add_to_sums(&mut self, gamma: f64, rows: &[u32], batch: &Batch, now: &Clock) -> bool {
         for at in 0..self.moving.len() {
             let block = self.moving[at] as usize;
             let x = self.average(gamma, block, now);
@@ -243,7 +243,7 @@ impl<'a> BlockEngine<'a> {
         for at in first..self.x.len() {
             self.x[at] = if self.sums[at] == 0.0 { 0.0 } else { -self.sums[at] / t / (gamma / t.sqrt()) };
         }
-        let finite = self.add_gradient(batch, rows);
+        let finite = self.add_gradient(rows, batch);
         for &block in &self.moving {
             for &at in self.penalty.blocks.coordinates(block as usize) {
                 self.sums[at as usize] += self.gradient[at as usize];
@@ -276,20 +276,20 @@ impl Stepper for BlockEngine<'_> {
         Ok(())
     }
 
-    fn step(&mut self, batch: &[u32], rows: &mut Gathered, now: &Clock) -> bool {
+    fn step(&mut self, rows: &[u32], batch: &Batch, now: &Clock) -> bool {
         match self.rule {
             BlockRule::Rda(gamma) => {
-                self.mark_batch(rows);
-                let finite = self.add_to_sums(gamma, batch, rows, now);
+                self.mark_batch(batch);
+                let finite = self.add_to_sums(gamma, rows, batch, now);
                 self.clear_gradient();
                 self.is_moving.fill(false);
                 self.moving.clear();
                 return finite;
             }
             BlockRule::Svrg { .. } => (0..self.penalty.blocks.len()).for_each(|block| self.mark(block)),
-            BlockRule::Prox => self.mark_batch(rows),
+            BlockRule::Prox => self.mark_batch(batch),
         }
-        let finite = self.add_gradient(batch, rows);
+        let finite = self.add_gradient(rows, batch);
         self.step_all(now);
         self.clear_gradient();
         if self.rule == BlockRule::Prox {

@@ -19,6 +19,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 pub(crate) use self::disk::Disk;
+pub(crate) use self::memory::scatter::FAR;
 pub(crate) use self::memory::{Memory, at_zero, pass, stays_in_rows};
 pub(crate) use self::remote::Remote;
 pub(crate) use self::sharded::task::{Answer, Task};

@@ -9,8 +9,9 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use super::centring::{self, Alike};
-use super::pass::{self, by_columns, weighted};
-use crate::data::{Buffer, Matrix, Rows, with_rows};
+use super::pass::{self, weighted};
+use super::scatter::{by_columns, scatter};
+use crate::data::{Buffer, Matrix, with_rows};
 use crate::huge::Huge;
 
 use crate::problem::Problem;
@@ -206,16 +207,19 @@ impl Steepness {
     fn summed(problem: &Problem, pulls: &[Pull]) -> Self {
         let mut sums = Huge::<Sums>::zeros(problem.n_features());
         by_columns(problem.matrix(), &mut sums, |columns, sums| {
-            let (matrix, first) = (problem.matrix(), columns.start);
-            with_rows!(matrix, |matrix| for (row, pull) in pulls.iter().enumerate() {
-                matrix.for_each_in(row, columns.clone(), |column, value| {
-                    let sums = &mut sums[column - first];
-                    let (a, b) = (value * pull.low, value * pull.high);
-                    sums.lowest += if value < 0.0 { b } else { a } as f32;
-                    sums.highest += if value < 0.0 { a } else { b } as f32;
-                    sums.slope += value * pull.here;
-                });
-            });
+            let of = |row: usize| {
+                let Pull { low, high, here } = pulls[row];
+                move |value: f64| {
+                    let (a, b) = (value * low, value * high);
+                    let (lowest, highest) = if value < 0.0 { (b, a) } else { (a, b) };
+                    Sums { slope: value * here, lowest: lowest as f32, highest: highest as f32 }
+                }
+            };
+            with_rows!(problem.matrix(), |rows| scatter(rows, columns, sums, of, |sums: &mut Sums, of| {
+                sums.slope += of.slope;
+                sums.lowest += of.lowest;
+                sums.highest += of.highest;
+            }));
         });
         // Single precision takes half the cache, and its rounding is known.
         let rounding = 1.0 + f64::from(f32::EPSILON) * (problem.n_rows() as f64 + 2.0);
@@ -226,7 +230,7 @@ impl Steepness {
 
     /// Where every value is 1 and rows are of two kinds, as those of two classes are at x = 0: by counts, which take a
     /// quarter of the bytes. `one` is what counts a row of each kind, `split` tells them apart again.
-    fn counted<C: Pod + AddAssign + Send + Sync>(
+    fn counted<C: Pod + AddAssign + Default + Send + Sync>(
         problem: &Problem,
         pulls: &[Pull],
         kinds: [Pull; 2],
@@ -235,11 +239,11 @@ impl Steepness {
     ) -> Self {
         let mut counts = Huge::<C>::zeros(problem.n_features());
         by_columns(problem.matrix(), &mut counts, |columns, counts| {
-            let (matrix, first) = (problem.matrix(), columns.start);
-            with_rows!(matrix, |matrix| for (row, pull) in pulls.iter().enumerate() {
-                let one = one[usize::from(*pull != kinds[0])];
-                matrix.for_each_in(row, columns.clone(), |column, _| counts[column - first] += one);
-            });
+            let of = |row: usize| {
+                let one = one[usize::from(pulls[row] != kinds[0])];
+                move |_: f64| one
+            };
+            with_rows!(problem.matrix(), |rows| scatter(rows, columns, counts, of, |count: &mut C, one| *count += one));
         });
         Self::from_sums(problem.total_rows(), 1.0 + f64::from(f32::EPSILON), &counts, |&count| {
             let [a, b] = split(count).map(f64::from);
@@ -272,7 +276,7 @@ fn kinds(pulls: &[Pull]) -> Option<[Pull; 2]> {
 }
 
 /// What is added up over the rows for a feature: one cache line a visit.
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 struct Sums {
     slope: f64,

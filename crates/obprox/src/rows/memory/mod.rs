@@ -13,6 +13,7 @@ mod free;
 mod gram;
 mod lists;
 pub(crate) mod pass;
+pub(crate) mod scatter;
 mod set;
 
 use std::io::{self, Read, Write};

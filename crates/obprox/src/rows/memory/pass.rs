@@ -8,8 +8,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::scatter::{FAR, add_rows, by_columns};
 use crate::data::{Matrix, Rows, with_rows};
 use crate::huge::Huge;
+use crate::prefetch::prefetch;
 use crate::problem::{Point, Problem};
 use crate::tuning::FEW;
 
@@ -29,7 +31,12 @@ pub(crate) fn margins(matrix: &Matrix, point: &Point) -> Vec<f64> {
             let weights = &point.weights[..rows.n_cols()];
             for (offset, margin) in chunk.iter_mut().enumerate() {
                 let mut sum = point.intercept[0];
-                rows.for_each(first + offset, |column, value| sum += value * weights[column]);
+                if weights.len() > FAR {
+                    let soon = |column: usize| prefetch(weights, column);
+                    rows.for_each_ahead(first + offset, soon, |column, value| sum += value * weights[column]);
+                } else {
+                    rows.for_each(first + offset, |column, value| sum += value * weights[column]);
+                }
                 *margin = sum;
             }
         } else {
@@ -130,8 +137,9 @@ pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Huge<f64> {
         gradient_by_columns(problem, columns, row_gradients, &mut gradient);
         return gradient;
     }
+    let pulls = &*pulls(problem, row_gradients);
     by_columns(problem.matrix(), &mut gradient, |columns, part| {
-        with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
+        with_rows!(problem.matrix(), |rows| add_rows(rows, pulls, columns, part));
         part.iter_mut().for_each(|sum| *sum *= scale);
     });
     gradient
@@ -139,9 +147,9 @@ pub(crate) fn gradient(problem: &Problem, row_gradients: &[f64]) -> Huge<f64> {
 
 /// Adds Σ wᵢ·gᵢ·dᵢ of rows that are some of all, without 1/N.
 pub(crate) fn add_gradient(problem: &Problem, row_gradients: &[f64], to: &mut [f64]) {
-    let outputs = row_gradients.len() / problem.n_rows();
+    let pulls = &*pulls(problem, row_gradients);
     by_columns(problem.matrix(), to, |columns, part| {
-        with_rows!(problem.matrix(), |rows| add_rows(rows, problem, row_gradients, outputs, columns, part));
+        with_rows!(problem.matrix(), |rows| add_rows(rows, pulls, columns, part));
     });
 }
 
@@ -348,53 +356,6 @@ fn gradient_by_columns(problem: &Problem, columns: &Matrix, row_gradients: &[f64
     ));
 }
 
-/// Runs `work` on ranges of columns side by side, each with its part of an array that has as many numbers for each
-/// column.
-pub(crate) fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
-    let width = all.len() / matrix.n_cols().max(1);
-    let mut parts = Vec::new();
-    let mut rest = all;
-    for columns in with_rows!(matrix, |rows| column_ranges(rows)) {
-        let (part, tail) = rest.split_at_mut(columns.len() * width);
-        parts.push((columns, part));
-        rest = tail;
-    }
-    parts.into_par_iter().for_each(|(columns, part)| work(columns, part));
-}
-
-/// Adds wᵢ·gᵢ·dᵢ of every row to the given columns.
-fn add_rows<R: Rows>(
-    rows: &R,
-    problem: &Problem,
-    gradients: &[f64],
-    outputs: usize,
-    columns: Range<usize>,
-    sums: &mut [f64],
-) {
-    let first = columns.start;
-    let all = columns == (0..rows.n_cols());
-    for row in 0..rows.n_rows() {
-        let weight = problem.row_weight(row);
-        if weight == 0.0 {
-            continue;
-        }
-        if outputs == 1 {
-            let pull = weight * gradients[row];
-            if all {
-                rows.add_all_to(row, pull, sums);
-            } else {
-                rows.add_to(row, columns.clone(), pull, sums);
-            }
-        } else {
-            let pulls = &gradients[row * outputs..(row + 1) * outputs];
-            rows.for_each_in(row, columns.clone(), |column, value| {
-                let sums = &mut sums[(column - first) * outputs..(column - first + 1) * outputs];
-                sums.iter_mut().zip(pulls).for_each(|(sum, pull)| *sum += weight * value * pull);
-            });
-        }
-    }
-}
-
 /// The largest entry of each column, whatever its sign, of few columns.
 pub(crate) fn largest_entries(matrix: &Matrix) -> Vec<f64> {
     if let Matrix::Ones(_) = matrix {
@@ -422,7 +383,7 @@ pub(crate) fn share_of_entries(matrix: &Matrix, columns: &[u32]) -> f64 {
 }
 
 /// The columns of the entries of some rows.
-fn sample_of_columns(matrix: &impl Rows) -> Vec<usize> {
+pub(super) fn sample_of_columns(matrix: &impl Rows) -> Vec<usize> {
     const ROWS: usize = 64;
     const ENTRIES: usize = 1 << 14;
     let n_rows = matrix.n_rows();
@@ -434,23 +395,6 @@ fn sample_of_columns(matrix: &impl Rows) -> Vec<usize> {
         }
     }
     sample
-}
-
-/// Cuts the columns into ranges of about equally many entries, one a thread, judged by a sample of the rows.
-pub(crate) fn column_ranges(matrix: &impl Rows) -> Vec<Range<usize>> {
-    let (n_cols, parts) = (matrix.n_cols(), rayon::current_num_threads());
-    let mut sample = if parts > 1 { sample_of_columns(matrix) } else { Vec::new() };
-    sample.sort_unstable();
-    let mut ranges = Vec::with_capacity(parts);
-    let mut start = 0;
-    for part in 1..=parts {
-        let end = if part == parts { n_cols } else { sample.get(sample.len() * part / parts).map_or(n_cols, |&c| c) };
-        if end > start {
-            ranges.push(start..end);
-            start = end;
-        }
-    }
-    ranges
 }
 
 #[cfg(test)]
