@@ -182,7 +182,8 @@ class HalfSpace:
             gone = self._smallest(sizes, planned)
             threshold = sizes[gone].max().clamp_min(0)
             factors = 1 - threshold * self._roots / norms.sqrt().clamp_min(1e-30)
-            factors.clamp_(0, 1)
+            # What a layer keeps because it has no more is not penalised: it would be zero as well.
+            factors = torch.where(sizes > threshold, factors, torch.ones_like(factors))
             self.zero |= gone
         factors[self.zero] = 0
         for rows in self._rows:
