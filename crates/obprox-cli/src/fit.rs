@@ -117,7 +117,8 @@ impl Fit {
         self.problem.check()?;
         self.method.check(&self.problem, self.test.is_some())?;
         self.report.check()?;
-        if self.format == ModelFormat::Liblinear && matches!(self.problem.loss().task(), Task::Counts | Task::Survival) {
+        if self.format == ModelFormat::Liblinear && matches!(self.problem.loss().task(), Task::Counts | Task::Survival)
+        {
             return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts and times"));
         }
         if self.format == ModelFormat::Liblinear && self.problem.offset.is_some() {

@@ -174,7 +174,11 @@ impl PathCommand {
         let settings = self.path.settings();
         let mut bar = PathBar::new("path", Some(count), self.quiet);
         bar.watch(&problem);
-        let mut path = obprox::Path::new(&problem).settings(settings.clone()).lambdas(lambdas).relaxed(self.path.relax).observe(&mut bar);
+        let mut path = obprox::Path::new(&problem)
+            .settings(settings.clone())
+            .lambdas(lambdas)
+            .relaxed(self.path.relax)
+            .observe(&mut bar);
         path = match &test {
             Some(Test::Memory(test)) => path.validate(test),
             Some(Test::Shards(test)) => path.validate_shards(test),
@@ -346,7 +350,9 @@ fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
     let is_relaxed = steps.iter().any(|step| step.relaxed.is_some());
     if is_relaxed {
         header.push("refit f".to_owned());
-        header.extend(steps.iter().find_map(|step| step.test.as_ref()).map(|test| format!("refit {}", test.score_name())));
+        header.extend(
+            steps.iter().find_map(|step| step.test.as_ref()).map(|test| format!("refit {}", test.score_name())),
+        );
     }
     let places = places(steps);
     let cells = |at: usize| {

@@ -109,7 +109,8 @@ pub fn path(
     let pairs = alphas.into_iter().map(|alpha| penalties(alpha, l1_ratio)).collect::<PyResult<Vec<_>>>()?;
     let (problem, settings) = (problem.inner.clone(), settings.inner.clone());
     supervise(py, threads, &mut Callback(on_epoch), move |line| {
-        let mut path = Path::new(&problem).settings(settings).lambdas(Lambdas::Pairs(pairs)).relaxed(relax).observe(line);
+        let mut path =
+            Path::new(&problem).settings(settings).lambdas(Lambdas::Pairs(pairs)).relaxed(relax).observe(line);
         if let Some((directory, resume)) = checkpoint {
             path = path.checkpoint(directory, resume);
         }

@@ -299,9 +299,8 @@ impl<'a> CrossValidation<'a> {
         };
         let blends: Vec<(f64, Vec<Scores>)> =
             self.shares.iter().enumerate().map(|(blend, &share)| (share, scores_of(blend))).collect();
-        let chosen = |scores: &[Scores]| {
-            choose(&scores.iter().map(|score| (score.mean, score.error)).collect::<Vec<_>>())
-        };
+        let chosen =
+            |scores: &[Scores]| choose(&scores.iter().map(|score| (score.mean, score.error)).collect::<Vec<_>>());
         let least = |(_, scores): &(f64, Vec<Scores>)| scores.get(chosen(scores).0).map_or(f64::NAN, |best| best.mean);
         let better = |best: usize, at: usize| if least(&blends[at]) < least(&blends[best]) { at } else { best };
         let (share, scores) = blends[(1..blends.len()).fold(0, better)].clone();

@@ -353,7 +353,8 @@ impl<'a> Run<'a> {
             let message = "its state is more than a point: no run goes on from one on other rows";
             return Err(Error::parameter("method", format!("{}: {message}", self.settings.method.name())));
         }
-        let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start, run.before);
+        let stochastic =
+            |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start, run.before);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,
             (own, method) if self.problem.remote().is_some() && (own.is_some() || *method != Method::Auto) => {

@@ -170,7 +170,8 @@ fn every_fit_is_certified_and_optimal_by_the_definition() {
                     continue;
                 }
                 let row_weights = (kind == "weights").then(|| weights(count));
-                let offset = (kind == "offset").then(|| (0..count).map(|row| (row % 5) as f64 / 3.0).collect::<Vec<_>>());
+                let offset =
+                    (kind == "offset").then(|| (0..count).map(|row| (row % 5) as f64 / 3.0).collect::<Vec<_>>());
                 let feature_weights =
                     (kind == "free").then(|| (0..width).map(|at| f64::from(u8::from(at != 1))).collect::<Vec<_>>());
                 let lambda = Lambda::OfMax(share);
@@ -216,7 +217,11 @@ fn blocks_paths_and_scaled_columns_are_certified_too() {
     for penalty in penalties {
         let terms = Terms { lambda: Lambda::OfMax(0.1), penalty: Some(penalty), ..Terms::default() };
         let problem = problem(4, 90, 6, Ties::Efron, &terms);
-        assert!(Run::new(&problem, settings.clone()).fit().unwrap().certificate.within(1e-8), "{:?}", problem.regularization());
+        assert!(
+            Run::new(&problem, settings.clone()).fit().unwrap().certificate.within(1e-8),
+            "{:?}",
+            problem.regularization()
+        );
     }
     let terms = Terms { standardize: true, ..Terms::default() };
     let problem = problem(4, 90, 6, Ties::Breslow, &terms);
@@ -255,7 +260,8 @@ fn what_a_fold_says_is_all_less_the_others() {
     let own = |row: usize| if row % 3 == 0 { all[row] } else { 0.0 };
     assert_eq!(found.score, concordance(&margins, &times, own));
     // Folds that are dealt have an event each.
-    let folds = CrossValidation::new(&problem).folds(4).lambdas(Lambdas::Spaced { count: 5, ratio: None }).run().unwrap();
+    let folds =
+        CrossValidation::new(&problem).folds(4).lambdas(Lambdas::Spaced { count: 5, ratio: None }).run().unwrap();
     assert!(folds.scores.iter().all(|scores| scores.mean.is_finite() && scores.score.is_some()));
 }
 
@@ -265,7 +271,8 @@ fn a_model_is_measured_by_its_order_and_its_likelihood() {
     let fit = solve(&problem);
     let (cells, times) = rows(8, 70, 3);
     let data = Dataset::new(Matrix::from_dense(70, 3, &cells), times.clone());
-    let Metrics::Survival { rows, events, concordance: c, loss, deviance_explained } = fit.model.evaluate(&data).unwrap()
+    let Metrics::Survival { rows, events, concordance: c, loss, deviance_explained } =
+        fit.model.evaluate(&data).unwrap()
     else {
         panic!()
     };

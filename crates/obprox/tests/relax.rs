@@ -106,7 +106,9 @@ fn folds_choose_among_blends() {
     let split = Split { train: (0..60).collect(), test: (60..90).collect() };
     let run = |shares: &[f64]| {
         let validation = CrossValidation::new(&problem).settings(settings()).lambdas(lambdas.clone());
-        validation.splits(vec![split.clone(), Split { train: (30..90).collect(), test: (0..30).collect() }]).relaxed(shares)
+        validation
+            .splits(vec![split.clone(), Split { train: (30..90).collect(), test: (0..30).collect() }])
+            .relaxed(shares)
     };
     let (plain, blended) = (run(&[1.0]).run().unwrap(), run(&SHARES).run().unwrap());
     assert_eq!((plain.share, plain.blends.len(), blended.blends.len()), (1.0, 1, 5));
@@ -143,7 +145,8 @@ fn features_without_penalty_are_in_every_refit_and_bounds_have_none() {
     assert!(refit.fit().point.weights[1] != 0.0 && refit.fit().certificate.within(TIGHT));
 
     let groups: Arc<dyn Penalty> = Arc::new(Groups::new(vec![0, 0, 1, 1, 2, 2, 3, 3]).unwrap());
-    let grouped = problem(LossKind::Logistic, &Terms { lambda: Lambda::OfMax(0.3), penalty: Some(groups), ..Terms::default() });
+    let grouped =
+        problem(LossKind::Logistic, &Terms { lambda: Lambda::OfMax(0.3), penalty: Some(groups), ..Terms::default() });
     let refit = Relaxed::new(&grouped, &solve(&grouped), &settings()).unwrap();
     assert!(refit.fit().certificate.within(TIGHT), "{:?}", refit.fit().certificate);
 
@@ -151,7 +154,10 @@ fn features_without_penalty_are_in_every_refit_and_bounds_have_none() {
     let bounded = problem(LossKind::Squared, &Terms { penalty: Some(bounds), ..Terms::default() });
     let error = Relaxed::new(&bounded, &solve(&bounded), &settings()).unwrap_err().to_string();
     assert!(error.contains("holds without λ too: there is no refit without it"), "{error}");
-    assert!(CrossValidation::new(&bounded).relaxed(&SHARES).run().is_err() && Path::new(&bounded).relaxed(true).run().is_err());
+    assert!(
+        CrossValidation::new(&bounded).relaxed(&SHARES).run().is_err()
+            && Path::new(&bounded).relaxed(true).run().is_err()
+    );
     assert!(CrossValidation::new(&grouped).relaxed(&[1.5]).run().is_err());
     // A problem of rows without features that help: nothing is used, and the refit is the fit.
     let (none, _) = Recipe { lambda: 2.0, ..Recipe::default() }.build();

@@ -22,7 +22,8 @@ fn a_table_of_times_and_events_becomes_a_model() {
     shop.write("patients.csv", patients(|seen| u8::from(seen).to_string()));
     shop.write("words.csv", patients(|seen| if seen { "True".into() } else { "False".into() }));
     let shown = shop.ok(&format!("fit patients.csv {FLAGS} --lambda 0.05max --test patients.csv --out model.json"));
-    for word in ["120 rows × 3 features, cox loss", "converged", "concordance", "deviance explained", "plan=", "events"] {
+    for word in ["120 rows × 3 features, cox loss", "converged", "concordance", "deviance explained", "plan=", "events"]
+    {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     assert!(!shown.contains("intercept"), "{shown}");
@@ -94,8 +95,14 @@ fn what_is_no_time_is_said() {
     shop.write("censored.svm", "-3 1:1\n-2 1:2\n");
     shop.write("sound.svm", "3 1:1\n-2 1:2\n1 1:3\n");
     for (line, said) in [
-        ("fit two.csv --loss cox --time days --event seen --drop id --categorical plan --out m.json", "event column `seen`: 2"),
-        ("fit patients.csv --loss cox --time days --event days --drop id --categorical plan --out m.json", "the label is the time"),
+        (
+            "fit two.csv --loss cox --time days --event seen --drop id --categorical plan --out m.json",
+            "event column `seen`: 2",
+        ),
+        (
+            "fit patients.csv --loss cox --time days --event days --drop id --categorical plan --out m.json",
+            "the label is the time",
+        ),
         ("fit patients.csv --loss cox --time days --event gone --drop id --categorical plan --out m.json", "gone"),
         ("fit signed.csv --loss cox --time days --out m.json", "row 2: the target is 0"),
         ("fit zero.svm --loss cox --out m.json", "row 2: the target is 0"),

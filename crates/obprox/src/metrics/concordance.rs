@@ -86,7 +86,8 @@ mod tests {
                 .collect();
             let scores: Vec<f64> = (0..rows).map(|at| (number(at + 100) % 7) as f64 - 3.0).collect();
             for weights in [vec![1.0; rows], (0..rows).map(|at| (number(at + 200) % 4) as f64).collect()] {
-                let (found, expected) = (concordance(&scores, &times, |row| weights[row]), by_pairs(&scores, &times, &weights));
+                let (found, expected) =
+                    (concordance(&scores, &times, |row| weights[row]), by_pairs(&scores, &times, &weights));
                 match (found, expected) {
                     (Some(found), Some(expected)) => assert!((found - expected).abs() < 1e-12, "{found} {expected}"),
                     other => assert_eq!(other, (None, None)),

@@ -102,7 +102,8 @@ impl Selection {
             }
             None => {
                 let label = find_label(&options.label, names, is_header)?;
-                let event = options.event.as_ref().map(|event| find_label(event, names, is_header)).transpose()?.flatten();
+                let event =
+                    options.event.as_ref().map(|event| find_label(event, names, is_header)).transpose()?.flatten();
                 Self { wanted: options.encoding.wanted(names, label)?, label, event }
             }
         };
