@@ -78,7 +78,9 @@ fn the_page_on_times_says_what_works() {
     ["patients.csv", "test.csv", "new.csv"].iter().for_each(|name| shop.write(name, &text));
     let row = |line: &Vec<&str>| format!("{}{} 1:{}\n", if line[2] == "1" { "" } else { "-" }, line[0], line[1]);
     shop.write("patients.svm", numbers[1..].iter().map(row).collect::<String>());
-    let page = include_str!("../../../../docs/survival.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/survival.md");
+    // A package of this crate has no documents.
+    let Ok(page) = std::fs::read_to_string(path) else { return };
     let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let lines: Vec<&str> = block.lines().map(|line| line.split('#').next().unwrap().trim()).collect();
     assert_eq!(lines.len(), 5);
