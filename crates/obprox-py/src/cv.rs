@@ -85,8 +85,8 @@ pub enum Folds<'py> {
 /// Scores every α on every split. `over_total`: α is 1/(C·W), so a fold's is larger as its rows weigh less.
 #[pyfunction]
 #[pyo3(signature = (
-    problem, settings, alphas, l1_ratio, folds, *, score_weights=None, over_total=false, keep_models=false, shares=vec![1.0],
-    seed=0, on_progress=None, checkpoint=None, threads=0
+    problem, settings, alphas, l1_ratio, folds, *, score_weights=None, over_total=false, keep_models=false,
+    shares=vec![1.0], seed=0, on_progress=None, checkpoint=None, threads=0
 ))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn cross_validate(

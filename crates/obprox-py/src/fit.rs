@@ -78,8 +78,8 @@ impl Fit {
     }
 }
 
-/// Solves a problem. `start` is x, a row for each output, and b, which so many epochs and steps `before` led to; `on_epoch` hears of each epoch and stops the run by
-/// returning something true. `checkpoint` is the directory of its state, and whether to go on from what is there.
+/// Solves a problem. `start` is x, a row for each output, and b, which so many epochs and steps `before` led to; `on_epoch`
+/// hears of each epoch and stops the run by returning something true. `checkpoint` is the directory of its state, and whether to go on from what is there.
 #[pyfunction]
 #[pyo3(signature = (problem, settings, *, start=None, before=(0, 0), on_epoch=None, checkpoint=None, threads=0))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
