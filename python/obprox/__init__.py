@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         SparseClassifier,
         SparseRegressor,
     )
+    from .survival import CoxPH, CoxPHCV
     from .plot import plot_density, plot_path, plot_trace
 
 #: Where each name lives. It is imported when it is asked for: whoever wants one door need not wait for the others.
@@ -52,6 +53,8 @@ _HOMES = {
     "SparseClassifierCV": "cross_validation",
     "SparseRegressorCV": "cross_validation",
     "LassoIC": "criteria",
+    "CoxPH": "survival",
+    "CoxPHCV": "survival",
     "path": "_path",
     "Path": "_path",
     "Certificate": "_results",
@@ -68,6 +71,8 @@ _HOMES = {
 __all__ = [
     "Certificate",
     "ConvergenceWarning",
+    "CoxPH",
+    "CoxPHCV",
     "ElasticNet",
     "ElasticNetCV",
     "Lasso",

@@ -6,6 +6,7 @@ missed is what scikit-learn itself adds, such as cloning, feature names and conv
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import warnings
@@ -19,6 +20,7 @@ __all__ = [
     "ConvergenceWarning",
     "NotFittedError",
     "RegressorMixin",
+    "available_if",
     "check_classification_targets",
     "scipy_csr_matrix",
     "validate_data",
@@ -37,6 +39,7 @@ def scipy_csr_matrix(why):
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning, NotFittedError
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
@@ -49,6 +52,19 @@ except ImportError:
             f"obprox needs scikit-learn 1.6 or later and does without {found}: no cloning, pipelines or grid searches",
             stacklevel=2,
         )
+
+    def available_if(check):  # type: ignore[no-redef]
+        """A method that says why it cannot be had when it is called."""
+
+        def decorate(method):
+            @functools.wraps(method)
+            def checked(self, *args, **given):
+                check(self)
+                return method(self, *args, **given)
+
+            return checked
+
+        return decorate
 
     class ConvergenceWarning(UserWarning):  # type: ignore[no-redef]
         """A run ended before its tolerance was reached."""

@@ -91,6 +91,7 @@ class Problem:
         row_weights: Optional[_Floats] = None,
         class_weights: Optional[Sequence[tuple[float, float]]] = None,
         balanced: bool = False,
+        labels: Optional[Sequence[float]] = None,
         offset: Optional[_Floats] = None,
         feature_weights: Optional[_Floats] = None,
         bounds: Optional[tuple[_Floats, _Floats]] = None,
@@ -161,6 +162,8 @@ class Fit:
     @property
     def n_iter(self) -> int: ...
     @property
+    def steps(self) -> int: ...
+    @property
     def certificate(self) -> _Figures: ...
     @property
     def trace(self) -> list[_Figures]: ...
@@ -172,6 +175,7 @@ class Steps:
     def coef(self, at: int) -> _Floats: ...
     def intercepts(self) -> _Floats: ...
     def table(self) -> list[_Figures]: ...
+    def relaxed(self) -> Optional[Steps]: ...
     @property
     def stopped(self) -> bool: ...
 
@@ -185,6 +189,7 @@ class Scores:
     def nnz(self) -> _Floats: ...
     @property
     def unconverged(self) -> int: ...
+    def blend(self, at: int) -> Scores: ...
     def model(self, fold: int, at: int) -> Optional[tuple[_Floats, _Floats]]: ...
 
 @final
@@ -238,10 +243,12 @@ def fit(
     settings: Settings,
     *,
     start: Optional[tuple[_Floats, _Floats]] = None,
+    before: tuple[int, int] = (0, 0),
     on_epoch: _OnEpoch = None,
     checkpoint: _Checkpoint = None,
     threads: int = 0,
 ) -> Fit: ...
+def relax(problem: Problem, fit: Fit, settings: Settings, share: float, *, threads: int = 0) -> Fit: ...
 def fit_at_most(
     problem: Problem,
     settings: Settings,
@@ -257,6 +264,7 @@ def path(
     alphas: Sequence[float],
     l1_ratio: float,
     *,
+    relax: bool = False,
     on_epoch: _OnEpoch = None,
     checkpoint: _Checkpoint = None,
     threads: int = 0,
@@ -271,11 +279,13 @@ def cross_validate(
     score_weights: Optional[_Floats] = None,
     over_total: bool = False,
     keep_models: bool = False,
+    shares: Sequence[float] = ...,
     seed: int = 0,
     on_progress: Optional[Callable[[int, int], Any]] = None,
     checkpoint: _Checkpoint = None,
     threads: int = 0,
 ) -> Scores: ...
+def concordance(scores: _Floats, times: _Floats, weights: _Floats) -> float: ...
 def choose(table: _Floats) -> tuple[int, int]: ...
 def probabilities(margins: _Floats, threads: int = 0) -> _Floats: ...
 def read_file(

@@ -21,6 +21,7 @@ from ._compat import (
 )
 from ._files import shards
 from ._inputs import rows, vector
+from ._partial import learn, with_steps
 from ._parameters import checkpoint, number, penalty, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
@@ -192,6 +193,9 @@ class Linear(BaseEstimator):
             self._keep(*self._run(self._stated(found, found.targets(crew), sample_weight)))
         return self
 
+    #: Whether rows may come a part at a time.
+    _learns_in_parts = True
+
     #: Why an estimator is not fitted on files, where it is not.
     _not_on_files: str | None = None
 
@@ -218,10 +222,14 @@ class Linear(BaseEstimator):
             return fits, chosen
 
     def _starts(self, outputs):
-        """Where each of the problems starts: for a warm start at the solution before, if it has the same shape."""
+        """Where each of the problems starts: for a warm start at the solution before."""
+        return self._here(outputs) if self.warm_start else [None] * len(outputs)
+
+    def _here(self, outputs):
+        """The solution that there is for each of the problems, if it has their shape."""
         coef = getattr(self, "coef_", None)
         nowhere = [None] * len(outputs)
-        if not self.warm_start or coef is None:
+        if coef is None:
             return nowhere
         coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef).astype(float)
         intercept = np.broadcast_to(np.ravel(self.intercept_), len(coef)).astype(float)
@@ -231,13 +239,18 @@ class Linear(BaseEstimator):
         return list(zip(np.split(coef, at), np.split(intercept, at)))
 
     def _keep(self, fits, chosen):
+        """Makes the results attributes, and says so where they are not what was asked for."""
+        self._keep_figures(fits)
+        self._warn(chosen)
+
+    def _keep_figures(self, fits):
         """Makes the results attributes."""
+        vars(self).pop("_parts", None)
         self.certificate_ = combined([Certificate(**fit.certificate) for fit in fits])
         traces = [columns(fit.trace) for fit in fits]
         self._trace = traces[0] if len(traces) == 1 else _stacked(traces)
         self._keep_weights(np.vstack([fit.coef for fit in fits]), np.concatenate([fit.intercept for fit in fits]))
         self._keep_n_iter([fit.n_iter for fit in fits])
-        self._warn(chosen)
 
     def _keep_n_iter(self, counts):
         self.n_iter_ = counts[0] if len(counts) == 1 else counts
@@ -368,15 +381,21 @@ class Classifier(ClassifierMixin, Linear):
         X, y = checked(self, X, y)
         return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
 
-    def _stated(self, matrix, y, sample_weight):
-        self.classes_, numbers = classes_of(y)
+    def _stated(self, matrix, y, sample_weight, known=False):
+        if known:
+            numbers = np.searchsorted(self.classes_, y)
+        else:
+            self.classes_, numbers = classes_of(y)
         pairs, balanced = weights_of_classes(self.class_weight, self.classes_)
         loss, count = self._loss_name(), len(self.classes_)
+        # A part of the rows may lack some classes.
+        labels = lambda count: {"labels": [float(at) for at in range(count)]} if known else {}
         if self._offset is not None and count > 2:
             raise ValueError("offset: several classes have a margin each, and an offset is for one")
         if count == 2 or loss == "logistic":
             name = "softmax" if count > 2 else loss
-            return [self._state(matrix, numbers, name, sample_weight, class_weights=pairs, balanced=balanced)]
+            given = {"class_weights": pairs, "balanced": balanced, **labels(count)}
+            return [self._state(matrix, numbers, name, sample_weight, **given)]
         # One class against the others, each by itself; the weight of a class counts where it is the one.
         own = dict(pairs or [])
         if balanced:
@@ -385,8 +404,50 @@ class Classifier(ClassifierMixin, Linear):
             own = {at: sums.sum() / (count * total) for at, total in enumerate(sums)}
         one = lambda at: [(1.0, own[at])] if at in own else None
         return [
-            self._state(matrix, numbers == at, loss, sample_weight, class_weights=one(at)) for at in range(count)
+            self._state(matrix, numbers == at, loss, sample_weight, class_weights=one(at), **labels(2))
+            for at in range(count)
         ]
+
+    @with_steps
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Take one epoch of steps on some rows, from where the rows before them led to.
+
+        Each call is an epoch: step sizes, and the kinds of steps of OBProx-SG, go on from one to the next. The penalty is
+        weighed against the rows of the call, and ``certificate_`` is that of their problem.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there will be; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError("class_weight: 'balanced' takes all rows at once; give the weight of each class")
+        first = not self.__sklearn_is_fitted__()
+        if first and classes is None:
+            raise ValueError("classes: all labels must be given in the first call")
+        X, y = checked(self, X, y, reset=first)
+        check_classification_targets(y)
+        known = np.unique(classes) if first else self.classes_
+        if not first and classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes: {list(classes)} are not those of the first call, {known.tolist()}")
+        if len(known) < 2:
+            raise ValueError(f"classes: two at the least are needed, not {known.tolist()}")
+        new = np.setdiff1d(y, known)
+        if len(new):
+            raise ValueError(f"y: {new[0]!r} is none of the classes {known.tolist()}")
+        self.classes_ = known
+        return learn(self, self._stated(rows(X, threads(self.n_jobs)), y, sample_weight, known=True))
 
     def _keep_weights(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
@@ -447,6 +508,31 @@ class Regressor(RegressorMixin, Linear):
         self._many = y.ndim == 2 and y.shape[1] > 1
         return [self._state(matrix, column, self._loss_name(), sample_weight) for column in y.reshape(len(y), -1).T]
 
+    @with_steps
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take one epoch of steps on some rows, from where the rows before them led to.
+
+        Each call is an epoch: step sizes, and the kinds of steps of OBProx-SG, go on from one to the next. The penalty is
+        weighed against the mean loss of the rows of the call, and ``certificate_`` is that of their problem.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        first = not self.__sklearn_is_fitted__()
+        X, y = checked(self, X, y, reset=first, multi_output=self._takes_many, y_numeric=True)
+        return learn(self, self._stated(rows(X, threads(self.n_jobs)), y, sample_weight))
+
     def _keep_weights(self, coef, intercept):
         if self._many:
             self.coef_, self.intercept_ = coef, intercept
@@ -484,6 +570,7 @@ class MultiTask(Regressor):
     """Several targets whose weights of a feature are zero together."""
 
     _loss = "squared"
+    _learns_in_parts = False
     _not_on_files = "learns several targets together, and files have one: fit Lasso on them"
 
     def _problems(self, X, y, sample_weight):

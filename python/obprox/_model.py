@@ -15,6 +15,7 @@ from ._results import Certificate
 
 if TYPE_CHECKING:
     from .linear_model import SparseClassifier, SparseRegressor
+    from .survival import CoxPH
 
 
 def save(estimator, path):
@@ -58,7 +59,7 @@ def _labels(classes):
     return [float(at) for at in range(len(classes))], [str(label) for label in classes]
 
 
-def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
+def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor | CoxPH:
     """Read a model that this package or the command saved.
 
     Parameters
@@ -68,7 +69,7 @@ def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
 
     Returns
     -------
-    model : SparseClassifier or SparseRegressor
+    model : SparseClassifier, SparseRegressor or CoxPH
         A fitted estimator with the model's loss, penalty and certificate. Its ``coef_`` is a numpy array, or a scipy CSR
         matrix where the array would take more than a gigabyte.
 
@@ -82,6 +83,7 @@ def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
     array([3.55])
     """
     from .linear_model import SparseClassifier, SparseRegressor
+    from .survival import CoxPH
 
     model = _core.Model.load(path)
     estimator: Any
@@ -91,6 +93,9 @@ def load(path: str | os.PathLike[str]) -> SparseClassifier | SparseRegressor:
         known = "logistic" if model.loss == "softmax" else model.loss
         estimator = SparseClassifier(known, **penalty)
         estimator.classes_ = _classes(model)
+    elif model.loss in ("cox", "cox-breslow"):
+        estimator = CoxPH(ties="efron" if model.loss == "cox" else "breslow", **penalty)
+        estimator._many = False
     else:
         estimator = SparseRegressor(model.loss, **penalty)
         if model.parameter is not None:

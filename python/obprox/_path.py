@@ -34,6 +34,8 @@ class Path:
         The labels, for classes.
     feature_names : ndarray or None
         The names of the features, where X has them.
+    relaxed : Path or None
+        The refits without penalty on the features of each model, where they were asked for: a path of its own.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Path:
     feature_names: Optional[np.ndarray]
     _steps: Any = field(repr=False)
     _table: Any = field(repr=False)
+    relaxed: Optional[Path] = field(default=None, repr=False)
 
     @property
     def coefs(self) -> np.ndarray:
@@ -139,6 +142,8 @@ def path(
     theta: float = 1.0,
     offset: Any = None,
     fit_intercept: bool = True,
+    ties: str = "efron",
+    relax: bool = False,
     **solver: Any,
 ) -> Path:
     """Solve at many penalties, each from the one before, each certified by itself.
@@ -149,8 +154,8 @@ def path(
         The rows.
     y : array-like of shape (n_samples,)
         The targets.
-    loss : {'squared', 'huber', 'poisson', 'gamma', 'tweedie', 'negative-binomial', 'logistic', 'squared-hinge'}, default='squared'
-        The loss; 'logistic' is softmax where there are several classes.
+    loss : {'squared', 'huber', 'poisson', 'gamma', 'tweedie', 'negative-binomial', 'logistic', 'squared-hinge', 'cox'}, default='squared'
+        The loss; 'logistic' is softmax where there are several classes, 'cox' that of :class:`CoxPH`.
     l1_ratio : float, default=1.0
         The share of the l1 penalty.
     eps : float, default=None
@@ -171,6 +176,10 @@ def path(
         What is added to the margin of each row: known beforehand, and not learnt.
     fit_intercept : bool, default=True
         Whether there is an intercept.
+    ties : {'efron', 'breslow'}, default='efron'
+        What the Cox loss does about events at one time.
+    relax : bool, default=False
+        Also refit the features of each model without penalty: ``Path.relaxed``.
     **solver
         The keywords of the solver, as every estimator has them: ``solver``, ``tol``, ``max_iter``, ``n_jobs``, ...; and
         ``positive``, ``bounds``, ``groups``, ``group_weights`` and ``group_l1``, as :class:`SparseRegressor` has them.
@@ -193,6 +202,7 @@ def path(
     array([3, 7])
     """
     from .linear_model import SparseClassifier, SparseRegressor
+    from .survival import CoxPH
 
     unknown = sorted(set(solver) - set(SOLVER) - set(PENALTY))
     if unknown:
@@ -202,8 +212,10 @@ def path(
         model = SparseClassifier(loss, class_weight=class_weight, **common)
     elif loss in ("squared", "huber", *LOG_LINK):
         model = SparseRegressor(loss, delta=delta, power=power, theta=theta, **common)
+    elif loss == "cox":
+        model = CoxPH(ties=ties, **{name: value for name, value in common.items() if name != "fit_intercept"})
     else:
-        names = ("squared", "huber", *LOG_LINK, "logistic", "squared-hinge")
+        names = ("squared", "huber", *LOG_LINK, "logistic", "squared-hinge", "cox")
         raise ParameterError(f"loss: {loss!r} is none of {', '.join(map(repr, names))}")
     with model._beside(offset):
         problems = model._problems(X, y, sample_weight)
@@ -223,6 +235,7 @@ def path(
             settings(model),
             grid,
             ratio,
+            relax=bool(relax),
             on_epoch=heard.on_epoch,
             checkpoint=checkpoint(model),
             threads=threads(model.n_jobs),
@@ -230,7 +243,12 @@ def path(
     finally:
         if bar is not None:
             bar.close()
-    intercepts = steps.intercepts()
+    return _of_steps(steps, grid, model)
+
+
+def _of_steps(steps, grid, model):
+    """The path of some steps, and that of their refits."""
+    intercepts, refits = steps.intercepts(), steps.relaxed()
     figures = {"alpha": np.array(grid[: len(steps)]), **columns(steps.table())}
     return Path(
         alphas=figures["alpha"],
@@ -239,6 +257,7 @@ def path(
         feature_names=getattr(model, "feature_names_in_", None),
         _steps=steps,
         _table=figures,
+        relaxed=None if refits is None or not len(refits) else _of_steps(refits, grid, model),
     )
 
 

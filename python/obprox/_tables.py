@@ -18,7 +18,7 @@ def checked(estimator, X, y=None, *, reset=True, **options):
     While fitting, whether X is finite is left to the core, which looks anyway.
     """
     options = {"accept_sparse": "csr", "dtype": DTYPES, **options}
-    given = (y,) if reset else ()
+    given = (y,) if reset or y is not None else ()
     if reset:
         options.update(order="C", ensure_all_finite=False)
     found = table(X, threads(estimator.n_jobs))

@@ -63,6 +63,7 @@ class LassoIC(Lasso):
     """
 
     _takes_many = False
+    _learns_in_parts = False
 
     def fit_files(self, paths: Any, **_: Any) -> Self:
         """Refused: a path needs the rows in memory."""

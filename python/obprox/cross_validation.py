@@ -25,14 +25,20 @@ _BUILT_IN = {
     "neg_log_loss": lambda scores: scores.loss,
     "accuracy": lambda scores: -scores.score,
     "r2": lambda scores: -scores.score,
+    "concordance": lambda scores: -scores.score,
     "neg_mean_squared_error": lambda scores: 2 * scores.loss,
 }
+
+
+#: The shares of the penalised weights that blends with a refit are tried with.
+_SHARES = [1.0, 0.75, 0.5, 0.25, 0.0]
 
 
 class CrossValidated(Linear):
     """Tries every penalty on every fold, takes the one that predicts best, and fits all rows with it."""
 
     _over_total = False
+    _learns_in_parts = False
     _fit_part = ("all-rows",)
     _takes_many = False
 
@@ -101,12 +107,23 @@ class CrossValidated(Linear):
     def _penalised(self, problem):
         return self._chosen(problem)
 
+    def _run(self, problems):
+        fits, chosen = super()._run(problems)
+        if self.gamma_ < 1:
+            solve = {"threads": threads(self.n_jobs)}
+            pairs = zip(map(self._penalised, problems), fits)
+            fits = [_core.relax(problem, fit, chosen, self.gamma_, **solve) for problem, fit in pairs]
+        return fits, chosen
+
     def _validate(self, problems, X, y, sample_weight):
         """Scores every penalty on every fold and keeps the best."""
         scoring, chosen = self._scoring(), settings(self)
         built_in = isinstance(scoring, str) and scoring in _BUILT_IN
         if not built_in and self._offset is not None:
             raise ValueError(f"scoring: with offsets it is one of {', '.join(_BUILT_IN)}; no other score knows them")
+        if not built_in and self.relax:
+            raise ValueError(f"scoring: with relax it is one of {', '.join(_BUILT_IN)}")
+        shares = _SHARES if self.relax else _SHARES[:1]
         y = np.asarray(y)
         folds = self._folds(X, y)
         ratios = self._ratios()
@@ -115,7 +132,7 @@ class CrossValidated(Linear):
         weights = vector(sample_weight, len(y), "sample_weight")
         bar = Progress("cv") if self.verbose else None
         done, total = 0, sum(len(grid) for grid in grids) * count * len(problems)
-        tables, unconverged = [], 0
+        tables, blends, unconverged = [], [], 0
         try:
             for at, (ratio, grid) in enumerate(zip(ratios, grids)):
                 parts = []
@@ -130,6 +147,7 @@ class CrossValidated(Linear):
                         score_weights=np.ones(len(y)) if weights is None else weights,
                         over_total=self._over_total,
                         keep_models=not built_in,
+                        shares=shares,
                         on_progress=tell,
                         checkpoint=checkpoint(self, f"folds-{at}-{number}"),
                         threads=threads(self.n_jobs),
@@ -142,9 +160,17 @@ class CrossValidated(Linear):
                         bar.count(done, total)
                 if built_in:
                     # Classes that are learnt one by one have losses that add up.
-                    tables.append(np.sum([_BUILT_IN[scoring](scores) for scores in parts], axis=0))
+                    found = [
+                        np.sum([_BUILT_IN[scoring](scores.blend(at)) for scores in parts], axis=0)
+                        for at in range(len(shares))
+                    ]
+                    # Each ratio by its best blend.
+                    best = int(np.argmin([table.mean(axis=0).min() for table in found]))
+                    tables.append(found[best])
+                    blends.append(shares[best])
                 else:
                     tables.append(self._scored(scoring, parts, len(grid), folds, X, y, weights))
+                    blends.append(1.0)
         finally:
             if bar is not None:
                 bar.close()
@@ -155,6 +181,7 @@ class CrossValidated(Linear):
         rule = {"best": 0, "1se": 1}.get(self.rule)
         if rule is None:
             raise ValueError(f"rule: {self.rule!r} is neither 'best' nor '1se'")
+        self.gamma_ = blends[at_ratio]
         self._keep_scores(ratios, grids, tables, (at_ratio, places[at_ratio][rule]))
         if unconverged:
             warnings.warn(
@@ -203,6 +230,7 @@ class CrossValidated(Linear):
     cv=None,
     scoring=None,
     rule="best",
+    relax=False,
     class_weight=None,
     penalty="auto",
 )
@@ -224,6 +252,9 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
         scikit-learn goes too.
     rule : {'best', '1se'}, default='best'
         '1se' takes the smallest C within one standard error of the best.
+    relax : bool, default=False
+        Also try the refits without penalty on the features of each fit, and blends of the two; ``gamma_`` is the share of
+        the penalised weights that was best.
     class_weight : dict or 'balanced', default=None
         How much the rows of each class count.
     penalty : {'auto', 'l1', 'l2', 'elasticnet'}, default='auto'
@@ -281,7 +312,7 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
         return problem.with_alpha(problem.alpha_of(float(self.C_[0])), float(self.l1_ratio_[0]))
 
 
-@parameters(l1_ratio=0.5, eps=1e-3, alphas=100, fit_intercept=True, positive=False, cv=None, rule="best")
+@parameters(l1_ratio=0.5, eps=1e-3, alphas=100, fit_intercept=True, positive=False, cv=None, rule="best", relax=False)
 class ElasticNetCV(CrossValidated, ElasticNet):
     """The elastic net whose ``alpha`` is chosen by cross-validation, and ``l1_ratio`` too where several are given.
 
@@ -301,11 +332,14 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         The folds, as in scikit-learn; None stands for 5.
     rule : {'best', '1se'}, default='best'
         '1se' takes the largest alpha whose error is within one standard error of the best.
+    relax : bool, default=False
+        Also try the refits without penalty on the features of each fit, and blends of the two; ``gamma_`` is the share of
+        the penalised weights that was best.
     {solver}
 
     Attributes
     ----------
-    alpha_, l1_ratio_ : float
+    alpha_, l1_ratio_, gamma_ : float
         What was chosen.
     alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratios, n_alphas)
         All that were tried.
@@ -333,7 +367,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         self.mse_path_ = paths
 
 
-@parameters(eps=1e-3, alphas=100, fit_intercept=True, positive=False, cv=None, rule="best")
+@parameters(eps=1e-3, alphas=100, fit_intercept=True, positive=False, cv=None, rule="best", relax=False)
 class LassoCV(ElasticNetCV):
     """The Lasso whose ``alpha`` is chosen by cross-validation.
 
@@ -351,6 +385,9 @@ class LassoCV(ElasticNetCV):
         The folds, as in scikit-learn; None stands for 5.
     rule : {'best', '1se'}, default='best'
         '1se' takes the largest alpha whose error is within one standard error of the best.
+    relax : bool, default=False
+        Also try the refits without penalty on the features of each fit, and blends of the two; ``gamma_`` is the share of
+        the penalised weights that was best.
     {solver}
 
     Attributes
@@ -390,6 +427,7 @@ class LassoCV(ElasticNetCV):
     cv=None,
     scoring="loss",
     rule="best",
+    relax=False,
     class_weight=None,
     penalty_weights=None,
     **PENALTY,
@@ -416,6 +454,9 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
         What is compared: 'loss' and 'accuracy' are fastest, any other score of scikit-learn goes too.
     rule : {'best', '1se'}, default='best'
         '1se' takes the largest alpha within one standard error of the best.
+    relax : bool, default=False
+        Also try the refits without penalty on the features of each fit, and blends of the two; ``gamma_`` is the share of
+        the penalised weights that was best.
     class_weight : dict or 'balanced', default=None
         How much the rows of each class count.
     penalty_weights : array-like of shape (n_features,), default=None
@@ -425,7 +466,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
 
     Attributes
     ----------
-    alpha_, l1_ratio_ : float
+    alpha_, l1_ratio_, gamma_ : float
         What was chosen.
     alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratios, n_alphas)
         All that were tried.
@@ -470,6 +511,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     cv=None,
     scoring="loss",
     rule="best",
+    relax=False,
     penalty_weights=None,
     **PENALTY,
 )
@@ -499,6 +541,9 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         What is compared: 'loss' and 'r2' are fastest, any other score of scikit-learn goes too.
     rule : {'best', '1se'}, default='best'
         '1se' takes the largest alpha within one standard error of the best.
+    relax : bool, default=False
+        Also try the refits without penalty on the features of each fit, and blends of the two; ``gamma_`` is the share of
+        the penalised weights that was best.
     penalty_weights : array-like of shape (n_features,), default=None
         What the penalty of each feature is multiplied by; 0 leaves it unpenalised.
     {penalty}
@@ -506,7 +551,7 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
 
     Attributes
     ----------
-    alpha_, l1_ratio_ : float
+    alpha_, l1_ratio_, gamma_ : float
         What was chosen.
     alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratios, n_alphas)
         All that were tried.

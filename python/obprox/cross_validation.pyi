@@ -18,6 +18,7 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
     cv: Any
     scoring: Any
     rule: Any
+    relax: Any
     class_weight: Any
     penalty: Any
     solver: Any
@@ -34,6 +35,7 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
     l1_ratio_: Any
     l1_ratios_: np.ndarray
     scores_: np.ndarray
+    gamma_: float
     def __init__(
         self,
         *,
@@ -43,6 +45,7 @@ class LogisticRegressionCV(CrossValidated, LogisticRegression):
         cv: Any = None,
         scoring: Any = None,
         rule: str = 'best',
+        relax: bool = False,
         class_weight: Union[dict[Any, float], str, None] = None,
         penalty: Optional[str] = 'auto',
         solver: Union[str, Method] = 'auto',
@@ -64,6 +67,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
     positive: Any
     cv: Any
     rule: Any
+    relax: Any
     solver: Any
     tol: Any
     max_iter: Any
@@ -77,6 +81,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
     l1_ratio_: float
     alphas_: np.ndarray
     mse_path_: np.ndarray
+    gamma_: float
     def __init__(
         self,
         *,
@@ -87,6 +92,7 @@ class ElasticNetCV(CrossValidated, ElasticNet):
         positive: bool = False,
         cv: Any = None,
         rule: str = 'best',
+        relax: bool = False,
         solver: Union[str, Method] = 'auto',
         tol: float = 1e-06,
         max_iter: Optional[int] = None,
@@ -105,6 +111,7 @@ class LassoCV(ElasticNetCV):
     positive: Any
     cv: Any
     rule: Any
+    relax: Any
     solver: Any
     tol: Any
     max_iter: Any
@@ -123,6 +130,7 @@ class LassoCV(ElasticNetCV):
         positive: bool = False,
         cv: Any = None,
         rule: str = 'best',
+        relax: bool = False,
         solver: Union[str, Method] = 'auto',
         tol: float = 1e-06,
         max_iter: Optional[int] = None,
@@ -143,6 +151,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     cv: Any
     scoring: Any
     rule: Any
+    relax: Any
     class_weight: Any
     penalty_weights: Any
     positive: Any
@@ -163,6 +172,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
     l1_ratio_: float
     alphas_: np.ndarray
     loss_path_: np.ndarray
+    gamma_: float
     def __init__(
         self,
         loss: str = 'logistic',
@@ -174,6 +184,7 @@ class SparseClassifierCV(CrossValidated, SparseClassifier):
         cv: Any = None,
         scoring: Any = 'loss',
         rule: str = 'best',
+        relax: bool = False,
         class_weight: Union[dict[Any, float], str, None] = None,
         penalty_weights: Any = None,
         positive: bool = False,
@@ -204,6 +215,7 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     cv: Any
     scoring: Any
     rule: Any
+    relax: Any
     penalty_weights: Any
     positive: Any
     bounds: Any
@@ -223,6 +235,7 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
     l1_ratio_: float
     alphas_: np.ndarray
     loss_path_: np.ndarray
+    gamma_: float
     def __init__(
         self,
         loss: str = 'squared',
@@ -237,6 +250,7 @@ class SparseRegressorCV(CrossValidated, SparseRegressor):
         cv: Any = None,
         scoring: Any = 'loss',
         rule: str = 'best',
+        relax: bool = False,
         penalty_weights: Any = None,
         positive: bool = False,
         bounds: Any = None,

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._compat import HAS_SKLEARN
+from ._compat import available_if
 from ._linear import LOG_LINK, Classifier, MultiTask, Regressor
 from ._parameters import PENALTY, number, parameters
-
-if HAS_SKLEARN:
-    from sklearn.utils.metaestimators import available_if
-else:
-
-    def available_if(check):
-        return lambda method: method
 
 
 @parameters(

@@ -212,12 +212,13 @@ def name(solver):
     return "auto" if chosen is None else chosen._name
 
 
-def settings(estimator):
-    """The core's settings for the keywords of an estimator."""
+def settings(estimator, max_iter=None):
+    """The core's settings for the keywords of an estimator; ``max_iter`` in place of its own, where given."""
+    max_iter = estimator.max_iter if max_iter is None else max_iter
     chosen = method(estimator.solver)
     return _core.Settings(
         "auto" if chosen is None else chosen._name,
-        max_iter=None if estimator.max_iter is None else whole("max_iter", estimator.max_iter, 1),
+        max_iter=None if max_iter is None else whole("max_iter", max_iter, 1),
         tol=number("tol", estimator.tol),
         **({} if chosen is None else chosen._keywords()),
     )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["quick-start", "from-scikit-learn", "choosing-lambda", "methods"]
 
 
-@pytest.mark.parametrize("page", [*PAGES, "from-liblinear"])
+@pytest.mark.parametrize("page", [*PAGES, "from-liblinear", "survival"])
 def test_the_examples_of_a_page(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     # A fence ends what is expected; line numbers stay.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use obprox::cv::{Rule, Scores, Validated};
+use obprox::cv::{Rule, SHARES, Scores, Validated};
 use obprox::loss::Task;
 use obprox::metrics::Metrics;
 use obprox::output::write_whole;
@@ -135,7 +135,10 @@ impl Cv {
         let logged = self.log.is_some() || self.report.wanted();
         let folds = || folds(&validated, rule);
         let mut log = logged.then(|| Log::new(self.log.clone(), origin).with_folds(folds()));
-        let fit = self.refit(&chosen, &settings, log.as_mut())?;
+        let blended = |problem: &Problem, fit| {
+            validated.blended(problem, fit, &settings).map_err(Failure::about(&shown(&self.data)))
+        };
+        let fit = blended(&chosen, self.refit(&chosen, &settings, log.as_mut())?)?;
         let other = match rule {
             Rule::Best => Rule::OneSe,
             Rule::OneSe => Rule::Best,
@@ -143,7 +146,7 @@ impl Cv {
         let other_fit = match (self.quiet || fit.status == Status::Stopped, validated.best == validated.one_se) {
             (true, _) => None,
             (false, true) => Some(fit.clone()),
-            (false, false) => Some(self.refit(&at(other)?, &settings, None)?),
+            (false, false) => Some(blended(&at(other)?, self.refit(&at(other)?, &settings, None)?)?),
         };
 
         // ---- what is kept and told ---------------------------------------------------------------------------
@@ -196,7 +199,8 @@ impl Cv {
             .folds(self.folds as usize)
             .seed(self.seed)
             .watch(&watch)
-            .unsaved(&unsaved);
+            .unsaved(&unsaved)
+            .relaxed(if self.path.relax { &SHARES } else { &SHARES[..1] });
         if let Some((directory, resume)) = self.checkpoint.place() {
             validation = validation.checkpoint(directory, resume);
         }
@@ -268,6 +272,7 @@ impl Cv {
         let score = match problem.loss().task() {
             Task::Binary | Task::Classes => "accuracy",
             Task::Regression | Task::Counts => "R²",
+            Task::Survival => "concordance",
         };
         let row = |name: &str, scores: &Scores, fit: Option<&Fit>| {
             vec![
@@ -294,6 +299,16 @@ impl Cv {
         match fits.filter(|fold| fold.status != Status::Converged).count() {
             0 => {}
             open => page += &format!("\n{} of the folds not certified to {tolerance:e}\n", plural(open as u64, "fit")),
+        }
+        if self.path.relax {
+            let least = |scores: &[Scores]| scores.iter().map(|scores| scores.mean).fold(f64::INFINITY, f64::min);
+            let word = |(share, scores): &(f64, Vec<Scores>)| format!("{share}: {}", digits(least(scores), 5));
+            let words: Vec<String> = validated.blends.iter().map(word).collect();
+            page += &format!(
+                "\nblend of the penalised weights and their refit: {} of the penalised ({})\n",
+                validated.share,
+                words.join(", ")
+            );
         }
         if validated.best + 1 == lambdas && lambdas > 1 {
             page += "\nthe smallest λ is the best: a smaller --ratio may be better still\n";

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::flags::{DataFlags, Offsets, named};
 use crate::{input, show};
 
-/// Measure a model: accuracy, AUC, log-loss, calibration and confusion matrix, or RMSE and R²
+/// Measure a model: accuracy, AUC, log-loss, calibration and confusion matrix, RMSE and R², or concordance
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Eval {

@@ -117,8 +117,9 @@ impl Fit {
         self.problem.check()?;
         self.method.check(&self.problem, self.test.is_some())?;
         self.report.check()?;
-        if self.format == ModelFormat::Liblinear && self.problem.loss().task() == Task::Counts {
-            return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts"));
+        if self.format == ModelFormat::Liblinear && matches!(self.problem.loss().task(), Task::Counts | Task::Survival)
+        {
+            return Err(Failure::input("--format liblinear: LIBLINEAR has no model for counts and times"));
         }
         if self.format == ModelFormat::Liblinear && self.problem.offset.is_some() {
             return Err(Failure::input("--format liblinear: LIBLINEAR has no offsets"));

@@ -56,7 +56,7 @@ enum Command {
     Fit(Box<fit::Fit>),
     /// Predict labels, values or probabilities with a model
     Predict(predict::Predict),
-    /// Measure a model on labelled data: accuracy, AUC, log-loss, RMSE, R²
+    /// Measure a model on labelled data: accuracy, AUC, log-loss, RMSE, R², concordance
     Eval(eval::Eval),
     /// Run several solvers on one file and show them in one table
     Compare(Box<compare::Compare>),

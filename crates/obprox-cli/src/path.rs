@@ -111,6 +111,20 @@ struct Row<'a> {
     aic: Option<f64>,
     bic: Option<f64>,
     blocks: &'a [Block],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relaxed: Option<RelaxedRow<'a>>,
+}
+
+/// The refit without penalty on the features of a λ.
+#[derive(Serialize)]
+struct RelaxedRow<'a> {
+    status: &'static str,
+    f: f64,
+    relative_gap: Option<f64>,
+    test_score: Option<f64>,
+    test_loss: Option<f64>,
+    deviance_explained: Option<f64>,
+    blocks: &'a [Block],
 }
 
 /// The whole JSON file.
@@ -160,7 +174,11 @@ impl PathCommand {
         let settings = self.path.settings();
         let mut bar = PathBar::new("path", Some(count), self.quiet);
         bar.watch(&problem);
-        let mut path = obprox::Path::new(&problem).settings(settings.clone()).lambdas(lambdas).observe(&mut bar);
+        let mut path = obprox::Path::new(&problem)
+            .settings(settings.clone())
+            .lambdas(lambdas)
+            .relaxed(self.path.relax)
+            .observe(&mut bar);
         path = match &test {
             Some(Test::Memory(test)) => path.validate(test),
             Some(Test::Shards(test)) => path.validate_shards(test),
@@ -274,27 +292,21 @@ impl<'a> Row<'a> {
             epochs: step.epochs,
             seconds: step.seconds,
             test_score: step.test.as_ref().map(Metrics::score),
-            test_loss: step.test.as_ref().and_then(test_loss),
+            test_loss: step.test.as_ref().and_then(Metrics::loss),
             deviance_explained: deviance.map(|deviance| deviance.explained(certificate.loss)),
             aic: criteria.map(|criteria| criteria.aic),
             bic: criteria.map(|criteria| criteria.bic),
             blocks: &step.model.blocks,
+            relaxed: step.relaxed.as_ref().map(|refit| RelaxedRow {
+                status: refit.status.name(),
+                f: refit.certificate.loss,
+                relative_gap: refit.certificate.relative_gap(),
+                test_score: refit.test.as_ref().map(Metrics::score),
+                test_loss: refit.test.as_ref().and_then(Metrics::loss),
+                deviance_explained: deviance.map(|deviance| deviance.explained(refit.certificate.loss)),
+                blocks: &refit.model.blocks,
+            }),
         }
-    }
-}
-
-/// The mean loss on the test data.
-pub fn test_loss(metrics: &Metrics) -> Option<f64> {
-    match metrics {
-        Metrics::Classification { loss, .. } | Metrics::Regression { loss, .. } => *loss,
-    }
-}
-
-/// What `Metrics::score` is for a task.
-pub fn score_word(metrics: &Metrics) -> &'static str {
-    match metrics {
-        Metrics::Classification { .. } => "accuracy",
-        Metrics::Regression { .. } => "R²",
     }
 }
 
@@ -333,7 +345,14 @@ fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
     let best = best(steps);
     let mut header: Vec<String> = ["λ", "λ/λ_max", "nnz", "F", "gap"].map(str::to_owned).to_vec();
     if let Some(metrics) = steps.first().and_then(|step| step.test.as_ref()) {
-        header.extend(["test loss".to_owned(), score_word(metrics).to_owned()]);
+        header.extend(["test loss".to_owned(), metrics.score_name().to_owned()]);
+    }
+    let is_relaxed = steps.iter().any(|step| step.relaxed.is_some());
+    if is_relaxed {
+        header.push("refit f".to_owned());
+        header.extend(
+            steps.iter().find_map(|step| step.test.as_ref()).map(|test| format!("refit {}", test.score_name())),
+        );
     }
     let places = places(steps);
     let cells = |at: usize| {
@@ -348,8 +367,13 @@ fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
             certificate.relative_gap().map_or("–".into(), rough) + certified,
         ];
         if let Some(metrics) = &step.test {
-            cells.push(test_loss(metrics).map_or("–".into(), |loss| digits(loss, 5)));
+            cells.push(metrics.loss().map_or("–".into(), |loss| digits(loss, 5)));
             cells.push(format!("{:.4}{}", metrics.score(), if Some(at) == best { "*" } else { " " }));
+        }
+        if let Some(refit) = &step.relaxed {
+            let certified = if refit.status == Status::Converged { "" } else { "!" };
+            cells.push(digits(refit.certificate.loss, 6) + certified);
+            cells.extend(refit.test.as_ref().map(|test| format!("{:.4}", test.score())));
         }
         cells
     };
@@ -364,7 +388,7 @@ fn below(problem: &Problem, steps: &[Step], tolerance: f64) -> String {
         page += &sparkline("nnz", &steps.iter().map(|step| step.certificate.nnz as f64).collect::<Vec<_>>());
         let tested: Vec<&Metrics> = steps.iter().filter_map(|step| step.test.as_ref()).collect();
         if let Some(first) = tested.first() {
-            page += &sparkline(score_word(first), &tested.iter().map(|test| test.score()).collect::<Vec<_>>());
+            page += &sparkline(first.score_name(), &tested.iter().map(|test| test.score()).collect::<Vec<_>>());
         }
     }
     page += &least(problem, steps);
@@ -375,7 +399,10 @@ fn below(problem: &Problem, steps: &[Step], tolerance: f64) -> String {
     if best(steps).is_some() {
         said.push("* the best on the test data".to_owned());
     }
-    match steps.iter().filter(|step| step.status != Status::Converged).count() {
+    let is_open = |step: &&Step| {
+        step.status != Status::Converged || step.relaxed.as_ref().is_some_and(|refit| refit.status != Status::Converged)
+    };
+    match steps.iter().filter(is_open).count() {
         0 => {}
         open => said.push(format!("! {open} λ not certified to {tolerance:e}")),
     }
@@ -409,8 +436,10 @@ fn format_of(path: &Path) -> Result<FileFormat, Failure> {
 /// No number here has a comma, so nothing needs quotes. Figures that do not exist stay empty.
 fn csv(rows: &[Row]) -> String {
     let mut text = "lambda,lambda_ratio,status,F,f,l1,nnz,gap,relative_gap,kkt,epochs,seconds,test_score,test_loss,\
-         deviance_explained,aic,bic\n"
+         deviance_explained,aic,bic"
         .to_owned();
+    let is_relaxed = rows.iter().any(|row| row.relaxed.is_some());
+    text += if is_relaxed { ",refit_status,refit_f,refit_test_score,refit_test_loss\n" } else { "\n" };
     let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for row in rows {
         let Row { lambda, lambda_ratio, status, objective, f, l1, nnz, kkt, epochs, seconds, .. } = row;
@@ -420,8 +449,12 @@ fn csv(rows: &[Row]) -> String {
         let (aic, bic) = (optional(row.aic), optional(row.bic));
         text += &format!(
             "{lambda},{lambda_ratio},{status},{objective},{f},{l1},{nnz},{gap},{relative},{kkt},{epochs},{seconds},\
-             {score},{loss},{explained},{aic},{bic}\n"
+             {score},{loss},{explained},{aic},{bic}"
         );
+        if let Some(RelaxedRow { status, f, test_score, test_loss, .. }) = &row.relaxed {
+            text += &format!(",{status},{f},{},{}", optional(*test_score), optional(*test_loss));
+        }
+        text.push('\n');
     }
     text
 }

@@ -11,6 +11,7 @@ use obprox::{Control, CrossValidation, EpochRecord, Lambdas, Model};
 use pyo3::prelude::*;
 
 use crate::crew::{Caller, supervise};
+use crate::error::parameter;
 use crate::path::dense;
 use crate::problem::{Problem, penalties};
 use crate::settings::Settings;
@@ -31,7 +32,13 @@ impl Scores {
         self.table(py, |score| score.loss)
     }
 
-    /// Accuracy or R² on the held-out rows, NaN where R² does not exist: folds × α.
+    /// The same of another blend of the fits and their refits, by its place among those that were tried.
+    fn blend(&self, at: usize) -> Self {
+        let scores = self.validated.blends[at].1.clone();
+        Self { validated: Validated { scores, ..self.validated.clone() }, models: Vec::new() }
+    }
+
+    /// Accuracy, R² or concordance on the held-out rows, NaN where there is none: folds × α.
     #[getter]
     fn score<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
         self.table(py, |score| score.score.unwrap_or(f64::NAN))
@@ -78,8 +85,8 @@ pub enum Folds<'py> {
 /// Scores every α on every split. `over_total`: α is 1/(C·W), so a fold's is larger as its rows weigh less.
 #[pyfunction]
 #[pyo3(signature = (
-    problem, settings, alphas, l1_ratio, folds, *, score_weights=None, over_total=false, keep_models=false, seed=0,
-    on_progress=None, checkpoint=None, threads=0
+    problem, settings, alphas, l1_ratio, folds, *, score_weights=None, over_total=false, keep_models=false,
+    shares=vec![1.0], seed=0, on_progress=None, checkpoint=None, threads=0
 ))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn cross_validate(
@@ -92,6 +99,7 @@ pub fn cross_validate(
     score_weights: Option<PyReadonlyArray1<'_, f64>>,
     over_total: bool,
     keep_models: bool,
+    shares: Vec<f64>,
     seed: u64,
     on_progress: Option<Bound<'_, PyAny>>,
     checkpoint: Option<(PathBuf, bool)>,
@@ -127,6 +135,7 @@ pub fn cross_validate(
             .settings(settings)
             .lambdas(Lambdas::Pairs(pairs))
             .folds(dealt)
+            .relaxed(&shares)
             .seed(seed)
             .watch(&watch)
             .unsaved(&forgo)
@@ -146,6 +155,21 @@ pub fn cross_validate(
         let validated = cv.run()?;
         Ok(Scores { validated, models: models.into_inner().expect("nothing panics while it is held") })
     })
+}
+
+/// Harrell's concordance of scores with times that are negative where the row is censored; NaN where no pair is known.
+#[pyfunction]
+pub fn concordance(
+    scores: PyReadonlyArray1<'_, f64>,
+    times: PyReadonlyArray1<'_, f64>,
+    weights: PyReadonlyArray1<'_, f64>,
+) -> PyResult<f64> {
+    let [scores, times, weights] = [scores, times, weights].map(|array| array.as_array().to_vec());
+    if times.len() != scores.len() || weights.len() != scores.len() {
+        let message = format!("{} times and {} weights for {} scores", times.len(), weights.len(), scores.len());
+        return Err(parameter("y", message));
+    }
+    Ok(obprox::metrics::concordance(&scores, &times, |row| weights[row]).unwrap_or(f64::NAN))
 }
 
 /// The places of the smallest column mean, and of the first column whose mean is within one standard error of it, in a

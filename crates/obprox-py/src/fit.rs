@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use obprox::path::{at_most, at_most_kept};
-use obprox::{Certificate, Control, EpochRecord, Fit as Inner, Point, Run};
+use obprox::{Certificate, Control, EpochRecord, Fit as Inner, Point, Relaxed, Run};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::crew::{Caller, supervise};
+use crate::crew::{Caller, supervise, work};
 use crate::problem::Problem;
 use crate::settings::Settings;
 
@@ -45,6 +45,12 @@ impl Fit {
         self.inner.epochs
     }
 
+    /// Steps.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.inner.iterations
+    }
+
     /// The figures of the result, by the names they have in run logs.
     #[getter]
     fn certificate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -72,15 +78,17 @@ impl Fit {
     }
 }
 
-/// Solves a problem. `start` is x, a row for each output, and b; `on_epoch` hears of each epoch and stops the run by
-/// returning something true. `checkpoint` is the directory of its state, and whether to go on from what is there.
+/// Solves a problem. `start` is x, a row for each output, and b, which so many epochs and steps `before` led to; `on_epoch`
+/// hears of each epoch and stops the run by returning something true. `checkpoint` is the directory of its state, and whether to go on from what is there.
 #[pyfunction]
-#[pyo3(signature = (problem, settings, *, start=None, on_epoch=None, checkpoint=None, threads=0))]
+#[pyo3(signature = (problem, settings, *, start=None, before=(0, 0), on_epoch=None, checkpoint=None, threads=0))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn fit(
     py: Python<'_>,
     problem: &Problem,
     settings: &Settings,
     start: Option<(PyReadonlyArray2<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+    before: (u64, u64),
     on_epoch: Option<Bound<'_, PyAny>>,
     checkpoint: Option<(PathBuf, bool)>,
     threads: usize,
@@ -91,7 +99,7 @@ pub fn fit(
         intercept: intercept.as_array().to_vec(),
     });
     supervise(py, threads, &mut Callback(on_epoch), move |line| {
-        let mut run = Run::new(&problem, settings).observe(line);
+        let mut run = Run::new(&problem, settings).after(before.0, before.1).observe(line);
         if let Some(start) = &start {
             run = run.start(start);
         }
@@ -100,6 +108,23 @@ pub fn fit(
         }
         Ok(Fit::new(run.fit()?, &problem))
     })
+}
+
+/// γ·fit + (1 − γ)·(its refit without penalty on the features it uses).
+#[pyfunction]
+#[pyo3(signature = (problem, fit, settings, share, *, threads=0))]
+pub fn relax(
+    py: Python<'_>,
+    problem: &Problem,
+    fit: &Fit,
+    settings: &Settings,
+    share: f64,
+    threads: usize,
+) -> PyResult<Fit> {
+    let (problem, settings, lambda_max) = (problem.inner.clone(), settings.inner.clone(), fit.lambda_max);
+    let fit = fit.inner.clone();
+    let inner = work(py, threads, move || Relaxed::new(&problem, &fit, &settings)?.blend(share))?;
+    Ok(Fit { inner, lambda_max })
 }
 
 /// Searches the λ that leaves at most so many features; λ₂ stays as it is.

@@ -30,9 +30,9 @@ mod core {
     #[pymodule_export]
     use crate::columns::columns;
     #[pymodule_export]
-    use crate::cv::{Scores, choose, cross_validate};
+    use crate::cv::{Scores, choose, concordance, cross_validate};
     #[pymodule_export]
-    use crate::fit::{Fit, fit, fit_at_most};
+    use crate::fit::{Fit, fit, fit_at_most, relax};
     #[pymodule_export]
     use crate::matrix::Matrix;
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::ndarray::{Array2, Array3};
 use numpy::{IntoPyArray, PyArray2, PyArray3};
 use obprox::Model;
-use obprox::path::{Lambdas, Path, Step};
+use obprox::path::{Lambdas, Path, Refit, Step};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -55,6 +55,16 @@ impl Steps {
         Array2::from_shape_fn((self.outputs, self.steps.len()), b).into_pyarray(py)
     }
 
+    /// The same path of the refits, where they were asked for; else nothing.
+    fn relaxed(&self) -> Option<Self> {
+        let refit = |step: &Step| {
+            let Refit { status, certificate, model, test } = step.relaxed.clone()?;
+            Some(Step { status, certificate, model, test, relaxed: None, ..step.clone() })
+        };
+        let steps = self.steps.iter().map(refit).collect::<Option<Vec<Step>>>()?;
+        Some(Self { steps, ..*self })
+    }
+
     /// The figures of each α.
     fn table<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let row = |step: &Step| {
@@ -83,7 +93,7 @@ pub fn dense(model: &Model) -> Array2<f64> {
 
 /// Solves at every α in turn.
 #[pyfunction]
-#[pyo3(signature = (problem, settings, alphas, l1_ratio, *, on_epoch=None, checkpoint=None, threads=0))]
+#[pyo3(signature = (problem, settings, alphas, l1_ratio, *, relax=false, on_epoch=None, checkpoint=None, threads=0))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn path(
     py: Python<'_>,
@@ -91,6 +101,7 @@ pub fn path(
     settings: &Settings,
     alphas: Vec<f64>,
     l1_ratio: f64,
+    relax: bool,
     on_epoch: Option<Bound<'_, PyAny>>,
     checkpoint: Option<(PathBuf, bool)>,
     threads: usize,
@@ -98,7 +109,8 @@ pub fn path(
     let pairs = alphas.into_iter().map(|alpha| penalties(alpha, l1_ratio)).collect::<PyResult<Vec<_>>>()?;
     let (problem, settings) = (problem.inner.clone(), settings.inner.clone());
     supervise(py, threads, &mut Callback(on_epoch), move |line| {
-        let mut path = Path::new(&problem).settings(settings).lambdas(Lambdas::Pairs(pairs)).observe(line);
+        let mut path =
+            Path::new(&problem).settings(settings).lambdas(Lambdas::Pairs(pairs)).relaxed(relax).observe(line);
         if let Some((directory, resume)) = checkpoint {
             path = path.checkpoint(directory, resume);
         }

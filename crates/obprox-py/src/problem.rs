@@ -34,7 +34,7 @@ impl Problem {
     /// pairs of number and weight, or balanced.
     #[new]
     #[pyo3(signature = (
-        matrix, targets, loss, *, parameter=None, row_weights=None, class_weights=None, balanced=false,
+        matrix, targets, loss, *, parameter=None, row_weights=None, class_weights=None, balanced=false, labels=None,
         offset=None, feature_weights=None, bounds=None, groups=None, group_weights=None, group_l1=0.0, many=None,
         fit_intercept=true, threads=0
     ))]
@@ -48,6 +48,7 @@ impl Problem {
         row_weights: Option<PyReadonlyArray1<'_, f64>>,
         class_weights: Option<Vec<(f64, f64)>>,
         balanced: bool,
+        labels: Option<Vec<f64>>,
         offset: Option<PyReadonlyArray1<'_, f64>>,
         feature_weights: Option<PyReadonlyArray1<'_, f64>>,
         bounds: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
@@ -83,12 +84,17 @@ impl Problem {
             row_weights: vector(row_weights),
             offset: vector(offset),
             class_weights: if balanced { Some(ClassWeights::Balanced) } else { class_weights.map(ClassWeights::Given) },
+            labels,
             feature_weights: weights.filter(|_| penalty.is_none()),
             penalty,
             intercept: fit_intercept,
             ..Terms::default()
         };
-        let classes = if kind == LossKind::Softmax { obprox::distinct(&targets).len() } else { 1 };
+        let classes = match (&terms.labels, kind) {
+            (Some(labels), LossKind::Softmax) => labels.len(),
+            (None, LossKind::Softmax) => obprox::distinct(&targets).len(),
+            _ => 1,
+        };
         let inner = match matrix {
             Rows::Files(shards) => {
                 let shards = Arc::clone(&shards.inner);

@@ -165,9 +165,14 @@ impl Problem {
         words
     }
 
-    /// What `score` is for the problem: classes have labels.
+    /// What `score` is for the problem: classes have labels, times an order.
     pub fn score_word(&self) -> &'static str {
-        if self.first().start.labels.is_empty() && !self.is_network() { "R²" } else { "accuracy" }
+        let start = &self.first().start;
+        match start.loss.as_deref() {
+            Some("cox" | "cox-breslow") => "concordance",
+            _ if start.labels.is_empty() && !self.is_network() => "R²",
+            _ => "accuracy",
+        }
     }
 
     /// F* in words.

@@ -5,6 +5,12 @@
 //! the held-out rows by the mean of the problem's own loss, weighted as in the objective or as the caller says. With m_i the mean over the folds at λ_i and s_i its standard
 //! error (deviation of the k scores / √k), two λ are chosen: the best, argmin m_i, and by the rule of one standard error
 //! the largest with m_i ≤ m_best + s_best.
+//!
+//! A refit without penalty on the features of a λ can be tried too, and what lies between (`relax.rs`): then λ and the blend
+//! are chosen together, the blend by the best mean there is with it.
+//!
+//! Where rows are compared with each other, as by a partial likelihood, what a fold says is the loss of all rows less that of
+//! the others, for each of its events (Verweij and Van Houwelingen, 1993): its few events are compared with all.
 //! Citation: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 2009, 7.10.
 
 use std::path::PathBuf;
@@ -13,10 +19,13 @@ use rayon::prelude::*;
 
 use crate::fit::{Fit, Run, Status};
 use crate::kept::Kept;
-use crate::loss::Task;
+use crate::loss::{Coupled, Task};
+use crate::metrics::concordance;
 use crate::observe::{Control, EpochRecord, Observer, Progress};
 use crate::path::{Lambdas, walk, work_of};
 use crate::problem::{Lambda, Point, Problem};
+use crate::relax::{self, Relaxed};
+use crate::rows::pass;
 use crate::sampler;
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -36,7 +45,7 @@ pub enum Rule {
 pub struct Score {
     /// The mean loss on the held-out rows: log-loss for logistic and softmax, ½(m − y)² for squared.
     pub loss: f64,
-    /// Accuracy or R² on the held-out rows, weighted like the loss; nothing where R² does not exist.
+    /// Accuracy, R² or concordance on the held-out rows, weighted like the loss; nothing where there is none.
     pub score: Option<f64>,
     /// Weights that are not zero.
     pub nnz: usize,
@@ -68,6 +77,10 @@ pub struct Validated {
     pub best: usize,
     /// The place of the largest λ within one standard error of it.
     pub one_se: usize,
+    /// γ of the blend that was chosen: 1 where nothing but the penalised fits was tried. The scores above are its.
+    pub share: f64,
+    /// Each γ that was tried, with its scores.
+    pub blends: Vec<(f64, Vec<Scores>)>,
     /// The fold of each row; empty where the rows were not dealt but split by the caller.
     pub fold: Vec<u32>,
     /// Whether an observer asked to stop.
@@ -86,7 +99,16 @@ impl Validated {
     /// Fits all rows at the λ chosen by a rule.
     pub fn refit(&self, problem: &Problem, settings: &Settings, rule: Rule) -> Result<Fit> {
         let problem = problem.clone().with_lambda(Lambda::Value(self.chosen(rule).lambda))?;
-        Run::new(&problem, settings.clone()).fit()
+        let fit = Run::new(&problem, settings.clone()).fit()?;
+        self.blended(&problem, fit, settings)
+    }
+
+    /// The blend that was chosen of a fit and its refit.
+    pub fn blended(&self, problem: &Problem, fit: Fit, settings: &Settings) -> Result<Fit> {
+        if self.share == 1.0 || fit.status == Status::Stopped {
+            return Ok(fit);
+        }
+        Relaxed::new(problem, &fit, settings)?.blend(self.share)
     }
 }
 
@@ -145,7 +167,11 @@ pub struct CrossValidation<'a> {
     unsaved: Option<Unsaved<'a>>,
     visit: Option<Visit<'a>>,
     checkpoint: Option<(PathBuf, bool)>,
+    shares: Vec<f64>,
 }
+
+/// The γ that are tried where refits are asked for.
+pub const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.0];
 
 impl<'a> CrossValidation<'a> {
     /// Five folds, the default path, the default solver; λ of the problem is of no account.
@@ -163,7 +189,14 @@ impl<'a> CrossValidation<'a> {
             unsaved: None,
             visit: None,
             checkpoint: None,
+            shares: vec![1.0],
         }
+    }
+
+    /// Tries blends γ·penalised + (1 − γ)·refit of each fit and its refit without penalty on the same features.
+    pub fn relaxed(mut self, shares: &[f64]) -> Self {
+        self.shares = shares.to_vec();
+        self
     }
 
     /// How each λ is solved.
@@ -237,6 +270,7 @@ impl<'a> CrossValidation<'a> {
     /// Goes the paths, folds in parallel; the bits do not depend on the number of threads.
     pub fn run(mut self) -> Result<Validated> {
         let pairs = self.lambdas.pairs(self.problem)?;
+        self.check_shares()?;
         let (fold, splits) = match self.splits.take() {
             Some(splits) => (Vec::new(), splits),
             None => {
@@ -253,17 +287,37 @@ impl<'a> CrossValidation<'a> {
             }
             None => None,
         };
-        let paths: Vec<(Vec<Score>, bool)> = splits
+        let paths: Vec<(Vec<Vec<Score>>, bool)> = splits
             .par_iter()
             .enumerate()
             .map(|(number, split)| self.path(&pairs, number, split, kept.as_ref()))
             .collect::<Result<_>>()?;
         let reached = paths.iter().map(|(scores, _)| scores.len()).min().unwrap_or(0);
-        let scores: Vec<Scores> = (0..reached)
-            .map(|at| Scores::new(pairs[at].0, paths.iter().map(|(scores, _)| scores[at]).collect()))
-            .collect();
-        let (best, one_se) = choose(&scores.iter().map(|score| (score.mean, score.error)).collect::<Vec<_>>());
-        Ok(Validated { scores, best, one_se, fold, stopped: paths.iter().any(|(_, stopped)| *stopped) })
+        let scores_of = |blend: usize| -> Vec<Scores> {
+            let of = |at: usize| paths.iter().map(|(scores, _)| scores[at][blend]).collect();
+            (0..reached).map(|at| Scores::new(pairs[at].0, of(at))).collect()
+        };
+        let blends: Vec<(f64, Vec<Scores>)> =
+            self.shares.iter().enumerate().map(|(blend, &share)| (share, scores_of(blend))).collect();
+        let chosen =
+            |scores: &[Scores]| choose(&scores.iter().map(|score| (score.mean, score.error)).collect::<Vec<_>>());
+        let least = |(_, scores): &(f64, Vec<Scores>)| scores.get(chosen(scores).0).map_or(f64::NAN, |best| best.mean);
+        let better = |best: usize, at: usize| if least(&blends[at]) < least(&blends[best]) { at } else { best };
+        let (share, scores) = blends[(1..blends.len()).fold(0, better)].clone();
+        let (best, one_se) = chosen(&scores);
+        let stopped = paths.iter().any(|(_, stopped)| *stopped);
+        Ok(Validated { scores, best, one_se, share, blends, fold, stopped })
+    }
+
+    /// Refuses blends that are none, or of fits that cannot be refitted.
+    fn check_shares(&self) -> Result<()> {
+        if self.shares.is_empty() || self.shares.iter().any(|share| !(0.0..=1.0).contains(share)) {
+            return Err(Error::parameter("relax", "each share must lie between 0 and 1, and there must be one"));
+        }
+        match self.shares[..] == [1.0] {
+            true => Ok(()),
+            false => relax::check(self.problem),
+        }
     }
 
     /// Refuses splits that cannot be learnt from or scored on, and weights that do not fit.
@@ -290,6 +344,10 @@ impl<'a> CrossValidation<'a> {
             if !split.test.iter().any(|&row| self.score_weight(row as usize) > 0.0) {
                 return wrong("no row to score on");
             }
+            let scored = |row: &u32| self.score_weight(*row as usize) > 0.0 && class(self.problem, *row as usize) == 1;
+            if self.problem.coupled().is_some() && !split.test.iter().any(scored) {
+                return wrong("no event to score on");
+            }
             let mut learnt = vec![false; self.problem.labels().len()];
             for &row in split.train.iter().filter(|row| self.problem.row_weight(**row as usize) > 0.0) {
                 learnt.get_mut(class(self.problem, row as usize)).into_iter().for_each(|learnt| *learnt = true);
@@ -312,7 +370,7 @@ impl<'a> CrossValidation<'a> {
         number: usize,
         split: &Split,
         kept: Option<&Kept>,
-    ) -> Result<(Vec<Score>, bool)> {
+    ) -> Result<(Vec<Vec<Score>>, bool)> {
         let mut held = vec![true; self.problem.n_rows()];
         split.train.iter().for_each(|&row| held[row as usize] = false);
         let held: Vec<u32> = (0..held.len() as u32).filter(|&row| held[row as usize]).collect();
@@ -324,12 +382,20 @@ impl<'a> CrossValidation<'a> {
         let mut teller = Teller { watch: self.watch, unsaved: self.unsaved, progress };
         let name = format!("fold-{number}");
         let kept = kept.map(|kept| (kept, &name[..]));
-        let stopped = walk(&rest, &self.settings, &pairs, kept, Some(&mut teller), &mut |_, fit| {
-            let (loss, score) = self.score(&split.test, &fit.point);
+        let mut before: Option<Relaxed> = None;
+        let stopped = walk(&rest, &self.settings, &pairs, kept, Some(&mut teller), &mut |problem, fit| {
             if let Some(visit) = self.visit {
                 visit(number, scores.len(), fit);
             }
-            scores.push(Score { loss, score, nnz: fit.certificate.nnz, status: fit.status });
+            if self.shares.iter().any(|&share| share < 1.0) {
+                before = Some(Relaxed::after(before.take(), problem, fit, &self.settings)?);
+            }
+            let blended = |&share: &f64| {
+                let point = before.as_ref().filter(|_| share < 1.0).map(|relaxed| relaxed.at(share));
+                let (loss, score) = self.score(&split.test, point.as_ref().unwrap_or(&fit.point));
+                Score { loss, score, nnz: fit.certificate.nnz, status: fit.status }
+            };
+            scores.push(self.shares.iter().map(blended).collect());
             Ok(())
         })?;
         Ok((scores, stopped))
@@ -337,6 +403,9 @@ impl<'a> CrossValidation<'a> {
 
     /// The weighted mean loss, and accuracy or R², of a point on some rows.
     fn score(&self, rows: &[u32], point: &Point) -> (f64, Option<f64>) {
+        if let Some(coupled) = self.problem.coupled() {
+            return self.score_together(coupled, rows, point);
+        }
         let (problem, outputs, loss) = (self.problem, self.problem.outputs(), self.problem.loss());
         let (mut sum, mut total, mut right) = (0.0, 0.0, 0.0);
         // Weight, truth and prediction of each row, for R².
@@ -362,15 +431,33 @@ impl<'a> CrossValidation<'a> {
                 Task::Binary if (margins[0] > 0.0) == (target > 0.0) => right += weight,
                 Task::Classes if crate::model::best(&margins) as f64 == target => right += weight,
                 Task::Binary | Task::Classes => {}
-                Task::Regression => predicted.push((weight, target, margins[0])),
+                Task::Regression | Task::Survival => predicted.push((weight, target, margins[0])),
                 Task::Counts => predicted.push((weight, target, margins[0].exp())),
             }
         }
         let score = match loss.task() {
             Task::Binary | Task::Classes => Some(right / total),
-            Task::Regression | Task::Counts => r2(&predicted),
+            Task::Regression | Task::Counts | Task::Survival => r2(&predicted),
         };
         (sum / total, score)
+    }
+
+    /// The same of a loss that compares the rows: of all less of the others, an event; and the concordance among these.
+    fn score_together(&self, coupled: &dyn Coupled, rows: &[u32], point: &Point) -> (f64, Option<f64>) {
+        let problem = self.problem;
+        let margins = pass::margins(problem.matrix(), point);
+        let mut others: Vec<f64> = (0..problem.n_rows()).map(|row| problem.row_weight(row)).collect();
+        let (mut all, mut own) = (others.clone(), vec![0.0; others.len()]);
+        for row in rows.iter().map(|&row| row as usize) {
+            own[row] = self.score_weight(row);
+            (all[row], others[row]) = (own[row], 0.0);
+        }
+        let times: Vec<f64> = problem.targets().iter().map(|&target| problem.loss().truth(target)).collect();
+        let events: f64 = own.iter().zip(&times).filter(|(_, time)| **time > 0.0).map(|(weight, _)| weight).sum();
+        let loss = (coupled.total(&margins, Some(&all)) - coupled.total(&margins, Some(&others))) / events;
+        let offset = |row: usize| problem.loss().offset(problem.targets()[row]).map_or(0.0, |offset| offset[0]);
+        let scores: Vec<f64> = margins.iter().enumerate().map(|(row, margin)| margin + offset(row)).collect();
+        (loss, concordance(&scores, &times, |row| own[row]))
     }
 }
 
@@ -400,12 +487,13 @@ pub fn choose(scores: &[(f64, f64)]) -> (usize, usize) {
     (best, one_se)
 }
 
-/// The number of a row's class; 0 where there are none.
+/// The number of a row's class, or whether its event was seen; 0 where there are none.
 fn class(problem: &Problem, row: usize) -> usize {
     let truth = problem.loss().truth(problem.targets()[row]);
     match problem.loss().task() {
         Task::Binary => usize::from(truth > 0.0),
         Task::Classes => truth as usize,
+        Task::Survival => usize::from(truth > 0.0),
         Task::Regression | Task::Counts => 0,
     }
 }
@@ -437,8 +525,12 @@ fn deal(problem: &Problem, folds: usize, seed: u64) -> Result<Vec<u32>> {
     }
     let class = |row: usize| class(problem, row);
     // With one row of a class, the fold that holds it out has none to learn from.
-    let mut sizes = vec![0; problem.labels().len().max(1)];
+    let mut sizes = vec![0; problem.labels().len().max(2)];
     (0..problem.n_rows()).filter(|&row| counts(row)).for_each(|row| sizes[class(row)] += 1);
+    if problem.coupled().is_some() && sizes[1] < folds {
+        let message = format!("{folds} folds of {} events: there must be one in each", sizes[1]);
+        return Err(Error::parameter("folds", message));
+    }
     if let (Some(class), false) = (sizes.iter().position(|&size| size == 1), problem.labels().is_empty()) {
         let label = problem.labels()[class];
         return Err(Error::Data(format!("the label {label} is on one row: cross-validation needs two of each class")));

@@ -11,7 +11,6 @@ use crate::certificate::{Certificate, certify};
 use crate::checkpoint::{self, Header};
 use crate::data::{Dataset, ShardedData};
 use crate::engine::{Stepper, engine};
-use crate::loss::Task;
 use crate::method::Rule;
 use crate::model::{Labelled, Model};
 use crate::observe::{Control, EpochRecord, Observer, Start};
@@ -89,6 +88,7 @@ pub struct Run<'a> {
     start: Option<&'a Point>,
     carry: Option<&'a mut Option<Carry>>,
     own: Option<Own<'a>>,
+    before: (u64, u64),
 }
 
 /// A point and its figures.
@@ -113,6 +113,7 @@ impl<'a> Run<'a> {
             start: None,
             carry: None,
             own: None,
+            before: (0, 0),
         }
     }
 
@@ -160,6 +161,13 @@ impl<'a> Run<'a> {
     /// Starts from a point instead of zero. (RDA is centred at zero and always starts there.)
     pub fn start(mut self, point: &'a Point) -> Self {
         self.start = Some(point);
+        self
+    }
+
+    /// Goes on after so many epochs and steps on other rows, which led to the point it starts from: step sizes, kinds of
+    /// steps and orders of rows are those that come next. For the methods whose state is their point, so not for RDA.
+    pub fn after(mut self, epochs: u64, steps: u64) -> Self {
+        self.before = (epochs, steps);
         self
     }
 
@@ -329,12 +337,7 @@ impl<'a> Run<'a> {
             }
             _ => (solver.point(), None),
         };
-        let centred = |mut point: Point| {
-            if problem.loss().task() == Task::Classes {
-                point.centre_intercepts();
-            }
-            point
-        };
+        let centred = |point: Point| point.settled(problem);
         let point = centred(point);
         let figures = figures.map_or_else(|| certify(problem, &point), Ok)?;
         match before.filter(|(_, before)| before.objective < figures.objective) {
@@ -345,11 +348,22 @@ impl<'a> Run<'a> {
 
     /// The solver, before its first epoch.
     fn prepare(&mut self) -> Result<Box<dyn Solver + 'a>> {
-        let stochastic = |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start);
+        let is_fresh = self.checkpoint.is_none() && !matches!(self.settings.method, Method::Auto | Method::Rda { .. });
+        if self.before != (0, 0) && !is_fresh {
+            let message = "its state is more than a point: no run goes on from one on other rows";
+            return Err(Error::parameter("method", format!("{}: {message}", self.settings.method.name())));
+        }
+        let stochastic =
+            |engine, run: &Self| Stochastic::new(run.problem, &run.settings, engine, run.start, run.before);
         Ok(match (self.own.take(), &self.settings.method) {
             (Some(Own::Solver(solver)), _) => solver,
             (own, method) if self.problem.remote().is_some() && (own.is_some() || *method != Method::Auto) => {
                 let message = format!("{} needs the rows in memory, and these are on other machines", method.name());
+                return Err(Error::parameter("method", message));
+            }
+            (own, method) if self.problem.coupled().is_some() && (own.is_some() || *method != Method::Auto) => {
+                let (method, loss) = (method.name(), self.problem.loss().name());
+                let message = format!("{method} takes rows one by one, and the {loss} loss compares all: use auto");
                 return Err(Error::parameter("method", message));
             }
             (Some(Own::Rule(_)), method) if self.problem.regularization().blocks.is_some() => {

@@ -1,10 +1,12 @@
 //! How well predictions fit labels.
 
 mod calibration;
+mod concordance;
 mod criteria;
 mod deviance;
 
 pub use calibration::{Calibration, Group};
+pub use concordance::concordance;
 pub use criteria::Criteria;
 pub use deviance::Deviance;
 
@@ -46,14 +48,45 @@ pub enum Metrics {
         /// The share of the deviance that is explained; squared and Poisson only.
         deviance_explained: Option<f64>,
     },
+    /// Times to an event.
+    Survival {
+        /// Rows.
+        rows: usize,
+        /// Those whose event was seen.
+        events: usize,
+        /// Harrell's concordance; nothing where no two rows can be compared.
+        concordance: Option<f64>,
+        /// The mean loss of the model's own kind.
+        loss: Option<f64>,
+        /// The share of the deviance that is explained.
+        deviance_explained: Option<f64>,
+    },
 }
 
 impl Metrics {
-    /// One number to choose by, larger is better: accuracy, or R² (minus the RMSE where y is constant).
+    /// One number to choose by, larger is better: accuracy, concordance, or R² (minus the RMSE where y is constant).
     pub fn score(&self) -> f64 {
         match self {
             Self::Classification { accuracy, .. } => *accuracy,
             Self::Regression { r2, rmse, .. } => r2.unwrap_or(-rmse),
+            // No pair is known: as good as a guess.
+            Self::Survival { concordance, .. } => concordance.unwrap_or(0.5),
+        }
+    }
+
+    /// The mean loss.
+    pub fn loss(&self) -> Option<f64> {
+        match self {
+            Self::Classification { loss, .. } | Self::Regression { loss, .. } | Self::Survival { loss, .. } => *loss,
+        }
+    }
+
+    /// What [`Self::score`] is called.
+    pub fn score_name(&self) -> &'static str {
+        match self {
+            Self::Classification { .. } => "accuracy",
+            Self::Regression { .. } => "R²",
+            Self::Survival { .. } => "concordance",
         }
     }
 }
@@ -108,6 +141,17 @@ pub fn regression(predicted: &[f64], truth: &[f64], explained: Explained) -> Met
         rows: truth.len(),
         rmse: (residual / rows).sqrt(),
         r2: (total > 0.0).then(|| 1.0 - residual / total),
+        loss: explained.loss,
+        deviance_explained: explained.deviance,
+    }
+}
+
+/// Compares predicted logarithms of hazards with times that are negative where the row is censored.
+pub fn survival(predicted: &[f64], times: &[f64], explained: Explained) -> Metrics {
+    Metrics::Survival {
+        rows: times.len(),
+        events: times.iter().filter(|&&time| time > 0.0).count(),
+        concordance: concordance(predicted, times, |_| 1.0),
         loss: explained.loss,
         deviance_explained: explained.deviance,
     }

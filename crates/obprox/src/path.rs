@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::model::{Block, Labelled, Model};
 use crate::observe::{Control, EpochRecord, Observer, Progress, Start};
 use crate::problem::{Lambda, Point, Problem};
+use crate::relax::{self, Relaxed};
 use crate::settings::Settings;
 use crate::{Error, Result};
 
@@ -108,6 +109,21 @@ pub struct Step {
     pub model: Model,
     /// How well it does on the validation data, where there is some.
     pub test: Option<Metrics>,
+    /// The refit without penalty on its features, where that was asked for.
+    pub relaxed: Option<Refit>,
+}
+
+/// A refit without penalty on the features of a λ.
+#[derive(Clone, Debug)]
+pub struct Refit {
+    /// How its run ended.
+    pub status: Status,
+    /// The figures of f on these features.
+    pub certificate: Certificate,
+    /// The model, in original units.
+    pub model: Model,
+    /// How well it does on the validation data, where there is some.
+    pub test: Option<Metrics>,
 }
 
 /// A path that was gone.
@@ -170,6 +186,7 @@ pub struct Path<'a> {
     validation: Option<Labelled<'a>>,
     observer: Option<&'a mut dyn Observer>,
     checkpoint: Option<(PathBuf, bool)>,
+    relaxed: bool,
 }
 
 impl<'a> Path<'a> {
@@ -182,7 +199,14 @@ impl<'a> Path<'a> {
             validation: None,
             observer: None,
             checkpoint: None,
+            relaxed: false,
         }
+    }
+
+    /// Refits the features of each λ without penalty, too.
+    pub fn relaxed(mut self, relaxed: bool) -> Self {
+        self.relaxed = relaxed;
+        self
     }
 
     /// How each λ is solved.
@@ -225,12 +249,24 @@ impl<'a> Path<'a> {
     /// Goes the path.
     pub fn run(self) -> Result<Steps> {
         let pairs = self.lambdas.pairs(self.problem)?;
+        if self.relaxed {
+            relax::check(self.problem)?;
+        }
         let key = || work_of("path", self.problem, &self.settings, &pairs);
         let kept = self.checkpoint.as_ref().map(|(at, resume)| Kept::open(at, *resume, &key())).transpose()?;
         let kept = kept.as_ref().map(|kept| (kept, "path"));
         let validation = self.validation;
+        let measure = |model: &Model| validation.map(|data| data.measure(model)).transpose();
         let mut steps = Vec::with_capacity(pairs.len());
+        let mut before: Option<Relaxed> = None;
         let stopped = walk(self.problem, &self.settings, &pairs, kept, self.observer, &mut |problem, fit| {
+            if self.relaxed {
+                before = Some(Relaxed::after(before.take(), problem, fit, &self.settings)?);
+            }
+            let refit = |relaxed: &Relaxed| {
+                let Fit { status, certificate, model, .. } = relaxed.fit().clone();
+                Ok(Refit { status, certificate, test: measure(&model)?, model })
+            };
             steps.push(Step {
                 lambda: problem.lambda(),
                 status: fit.status,
@@ -238,7 +274,8 @@ impl<'a> Path<'a> {
                 epochs: fit.epochs,
                 seconds: fit.seconds,
                 model: fit.model.clone(),
-                test: validation.map(|data| data.measure(&fit.model)).transpose()?,
+                test: measure(&fit.model)?,
+                relaxed: before.as_ref().map(refit).transpose()?,
             });
             Ok(())
         })?;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Buffer, Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
-use crate::loss::{Loss, LossKind, Offset};
+use crate::loss::{Coupled, Loss, LossKind, Offset, Task};
 use crate::memory;
 use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
 use crate::rows::at_zero::AtZero;
 use crate::rows::remote::{Kept as KeptFeatures, RemoteData, Shard, Statement, Weighing};
-use crate::rows::{Answer, Disk, Memory, Remote, Shards, Task, stays_in_rows};
+use crate::rows::{Answer, Disk, Memory, Remote, Shards, Task as Pass, stays_in_rows};
 use crate::targets::{ClassWeights, Targets, check_labels, check_weights};
 use crate::{Error, Result};
 
@@ -47,6 +47,8 @@ pub struct Terms {
     pub row_weights: Option<Vec<f64>>,
     /// A weight for the rows of each class.
     pub class_weights: Option<ClassWeights>,
+    /// The labels of all rows there are, rising, where these rows may lack some.
+    pub labels: Option<Vec<f64>>,
     /// What is added to the margins of each row, K numbers a row: known beforehand, and not learnt.
     pub offset: Option<Vec<f64>>,
     /// Whether there is an intercept b.
@@ -64,6 +66,7 @@ impl Default for Terms {
             penalty: None,
             row_weights: None,
             class_weights: None,
+            labels: None,
             offset: None,
             intercept: true,
             standardize: false,
@@ -79,6 +82,8 @@ pub struct Problem {
     names: Option<Arc<[String]>>,
     recipe: Option<Arc<Recipe>>,
     loss: Arc<dyn Loss>,
+    /// The loss of all rows, where it is one of their margins together.
+    coupled: Option<Arc<dyn Coupled>>,
     regularization: Regularization,
     intercept: bool,
     view: View,
@@ -151,6 +156,7 @@ impl Problem {
         if LossKind::from_name(loss.name(), loss.parameter()).is_none() {
             return Err(Error::parameter("loss", format!("the {} loss is not known on other machines", loss.name())));
         }
+        check_uncoupled(loss.as_ref())?;
         let labels = check_labels(remote.labels(loss.as_ref())?, loss.as_ref())?;
         let (weighing, total) = remote.weigh(&labels, terms.class_weights.as_ref())?;
         let targets = Targets::remote(remote.first_target().unwrap_or(0.0), labels, total, loss.as_ref());
@@ -161,6 +167,7 @@ impl Problem {
             names: remote.names().map(Into::into),
             recipe: None,
             loss,
+            coupled: None,
             regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
             intercept: terms.intercept,
             view: View { weighing: Arc::new(weighing), ..View::default() },
@@ -206,6 +213,7 @@ impl Problem {
             names: None,
             recipe: None,
             loss,
+            coupled: None,
             regularization: Regularization::l1(0.0),
             intercept: statement.intercept,
             view: View::default(),
@@ -225,6 +233,7 @@ impl Problem {
         }
         let mut targets = match &shards {
             Some(shards) => {
+                check_uncoupled(loss.as_ref())?;
                 Targets::of_shards(data.targets, &shards.ranges().collect::<Vec<_>>(), loss.as_ref(), terms)?
             }
             None => Targets::new(data.targets, loss.as_ref(), terms)?,
@@ -234,12 +243,16 @@ impl Problem {
             let with = Offset::new(loss, offsets, targets.values)?;
             (targets.values, loss) = (with.rows().into(), Arc::new(with));
         }
+        let coupled = loss.coupled(&targets.values);
+        coupled.iter().try_for_each(|coupled| coupled.check(targets.weights.as_deref()))?;
+        // An intercept changes nothing where rows are compared with each other; beside it a model of f is a good one.
+        let intercept = terms.intercept || coupled.is_some();
         let (matrix, scaling) = if let Some(all) = shards.take_if(|_| terms.standardize) {
-            let scaling = Arc::new(all.scaling(terms.intercept)?);
+            let scaling = Arc::new(all.scaling(intercept)?);
             shards = Some(Arc::new(Arc::unwrap_or_clone(all).scaled(Arc::clone(&scaling))?));
             (data.matrix, Some(scaling))
         } else if terms.standardize {
-            let (matrix, scaling) = standardise(&data.matrix, terms.intercept);
+            let (matrix, scaling) = standardise(&data.matrix, intercept);
             (matrix, Some(Arc::new(scaling)))
         } else {
             (data.matrix.filled(), None)
@@ -251,8 +264,9 @@ impl Problem {
             names: data.names.map(Into::into),
             recipe: data.recipe,
             loss,
+            coupled,
             regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
-            intercept: terms.intercept,
+            intercept,
             view: View { scaling, ..View::default() },
             shards,
             remote: None,
@@ -320,7 +334,7 @@ impl Problem {
     }
 
     /// A pass over the shards at x = 0.
-    pub(crate) fn at_zero_of_shards(&self, task: &Task) -> Result<Answer> {
+    pub(crate) fn at_zero_of_shards(&self, task: &Pass) -> Result<Answer> {
         match &self.remote {
             Some(_) => Remote::at_zero(self, task),
             None => Disk::at_zero(self, task),
@@ -380,14 +394,18 @@ impl Problem {
     /// of the rest. Columns that were standardised keep the scale they have on all rows.
     pub fn holding_out(&self, rows: &[u32]) -> Result<Self> {
         self.check_in_memory("cross-validation")?;
-        Self { targets: self.targets.holding_out(rows)?, ..self.clone() }.looked_at()
+        let targets = self.targets.holding_out(rows)?;
+        self.coupled.iter().try_for_each(|coupled| coupled.check(targets.weights.as_deref()))?;
+        Self { targets, ..self.clone() }.looked_at()
     }
 
     /// The same problem on some of its rows alone, which are copied: f is their mean, and λ keeps its meaning.
     pub(crate) fn on_rows(&self, rows: &[u32]) -> Result<Self> {
         let (matrix, targets) = (Arc::new(self.matrix.keep_rows(rows)), self.targets.of_rows(rows)?);
         let view = View { columns: None, ..self.view.clone() };
-        Self { matrix, targets, view, ..self.clone() }.looked_at()
+        let coupled = self.loss.coupled(&targets.values);
+        coupled.iter().try_for_each(|coupled| coupled.check(targets.weights.as_deref()))?;
+        Self { matrix, targets, coupled, view, ..self.clone() }.looked_at()
     }
 
     /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
@@ -408,6 +426,13 @@ impl Problem {
             problem.view.kept = Some(features.iter().map(before).collect());
         }
         problem
+    }
+
+    /// The same without penalty on these features alone, whatever it was, in the units of the scaled columns and without names.
+    pub(crate) fn unpenalised_on(&self, features: &[u32]) -> Self {
+        let view = View { scaling: None, ..self.view.clone() };
+        let plain = Self { regularization: Regularization::l1(0.0), view, names: None, recipe: None, ..self.clone() };
+        plain.on_features(features)
     }
 
     fn without_others(&self, features: &[u32]) -> Self {
@@ -439,7 +464,8 @@ impl Problem {
 
     /// Weights and intercepts, those of features that were left out included.
     pub(crate) fn n_coordinates(&self) -> usize {
-        (self.n_features() + self.view.left_out + usize::from(self.intercept)) * self.outputs()
+        let intercept = usize::from(self.intercept && self.coupled.is_none());
+        (self.n_features() + self.view.left_out + intercept) * self.outputs()
     }
 
     /// The rows in memory; none where they are read from [shards](Self::of_shards).
@@ -517,6 +543,11 @@ impl Problem {
         self.loss.as_ref()
     }
 
+    /// The loss of all rows, where it is one of their margins together.
+    pub fn coupled(&self) -> Option<&dyn Coupled> {
+        self.coupled.as_deref()
+    }
+
     /// The penalty.
     pub fn regularization(&self) -> &Regularization {
         &self.regularization
@@ -543,7 +574,7 @@ impl Problem {
         self.at_zero.margin_unit
     }
 
-    /// Whether there is an intercept.
+    /// Whether there is an intercept; where rows are compared with each other it changes nothing, and ends as 0.
     pub fn has_intercept(&self) -> bool {
         self.intercept
     }
@@ -591,17 +622,35 @@ impl Point {
         nonzero.map(|(at, &weight)| (at as u32, weight)).collect()
     }
 
-    /// Of several intercepts a softmax sees only the differences: of all that are the same to it, those with mean 0.
-    pub(crate) fn centre_intercepts(&mut self) {
-        if self.intercept.len() > 1 {
-            let mean = self.intercept.iter().sum::<f64>() / self.intercept.len() as f64;
-            self.intercept.iter_mut().for_each(|value| *value -= mean);
+    /// The same point without what the loss does not see. Of several intercepts a softmax sees the differences alone: they
+    /// get mean 0. Where rows are compared with each other there is nothing to see of one: it becomes 0.
+    pub(crate) fn settled(mut self, problem: &Problem) -> Self {
+        match problem.loss().task() {
+            Task::Classes => {
+                let mean = self.intercept.iter().sum::<f64>() / self.intercept.len() as f64;
+                self.intercept.iter_mut().for_each(|value| *value -= mean);
+            }
+            Task::Survival => self.intercept.fill(0.0),
+            _ => {}
         }
+        self
     }
 
     /// Whether every number is finite.
     pub fn is_finite(&self) -> bool {
         self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())
+    }
+}
+
+/// Refuses a loss whose rows must be in one memory.
+fn check_uncoupled(loss: &dyn Loss) -> Result<()> {
+    match loss.coupled(&[]) {
+        Some(_) => {
+            let name = loss.name();
+            let message = format!("the {name} loss compares all rows with each other: they must be in one memory");
+            Err(Error::parameter("loss", message))
+        }
+        None => Ok(()),
     }
 }
 

@@ -55,6 +55,7 @@ impl<'a> Stochastic<'a> {
         settings: &Settings,
         engine: Box<dyn Stepper + 'a>,
         start: Option<&Point>,
+        (epochs, steps): (u64, u64),
     ) -> Result<Self> {
         let batches = Batches::new(problem, settings.batch, settings.seed)?;
         let first_step_size = settings.step.resolve(problem, batches.batch_rows())?;
@@ -65,8 +66,8 @@ impl<'a> Stochastic<'a> {
             schedule: settings.schedule,
             first_step_size,
             switch: settings.method.switch(),
-            clock: Clock { step_size: first_step_size, ..Clock::default() },
-            epoch: 0,
+            clock: Clock { step_size: first_step_size, steps, ..Clock::default() },
+            epoch: epochs,
             phase: Phase::Prox,
         };
         if let Some(start) = start {

@@ -30,7 +30,10 @@ impl Targets {
 
     /// The same of rows in shards, whose weights are added up shard by shard.
     pub fn of_shards(raw: Buffer<f64>, shards: &[Range<usize>], loss: &dyn Loss, terms: &Terms) -> Result<Self> {
-        let labels = labels(&raw, loss)?;
+        let labels = match &terms.labels {
+            Some(known) => labels_among(&raw, known, loss)?,
+            None => labels(&raw, loss)?,
+        };
         let (weights, total_weight) = row_weights(terms, &raw, &labels, shards)?;
         let weights = weights.map(Into::into);
         Ok(Self { values: encode(raw, &labels, loss.task()), labels: labels.into(), weights, total_weight })
@@ -118,7 +121,7 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
         }
     }
     match loss.task() {
-        Task::Regression => Ok(Vec::new()),
+        Task::Regression | Task::Survival => Ok(Vec::new()),
         Task::Counts => match raw.iter().position(|&target| target < 0.0) {
             Some(row) => Err(Error::Data(format!(
                 "row {}: the target {} is negative; the {name} loss is for counts",
@@ -143,6 +146,20 @@ fn labels(raw: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
     }
 }
 
+/// These labels, where they are those of all rows.
+fn labels_among(raw: &[f64], known: &[f64], loss: &dyn Loss) -> Result<Vec<f64>> {
+    if !known.is_sorted_by(|a, b| a < b) {
+        return Err(Error::parameter("labels", "they must rise"));
+    }
+    match raw.iter().position(|label| !known.contains(label)) {
+        Some(row) => {
+            let message = format!("the label {} is none of {}", raw[row], some(known));
+            Err(Error::Data(format!("row {}: {message}", row + 1)))
+        }
+        None => check_labels(known.to_vec(), loss),
+    }
+}
+
 /// Whether numbers are of a size that can be computed with.
 pub(crate) fn check_size(task: Task, largest: f64) -> Result<()> {
     let are_numbers = matches!(task, Task::Regression | Task::Counts);
@@ -157,7 +174,7 @@ pub(crate) fn check_size(task: Task, largest: f64) -> Result<()> {
 pub(crate) fn check_labels(labels: Vec<f64>, loss: &dyn Loss) -> Result<Vec<f64>> {
     let (name, count) = (loss.name(), labels.len());
     match loss.task() {
-        Task::Regression | Task::Counts => Ok(labels),
+        Task::Regression | Task::Counts | Task::Survival => Ok(labels),
         _ if count < 2 => Err(one_class(&labels)),
         Task::Binary if count > 2 => Err(Error::Data(format!(
             "the {name} loss is for two classes, but there are {count} distinct labels ({}); \
@@ -175,7 +192,7 @@ pub(crate) fn check_labels(labels: Vec<f64>, loss: &dyn Loss) -> Result<Vec<f64>
 /// Labels → targets of the loss; those that are targets already stay where they are.
 fn encode(raw: Buffer<f64>, labels: &[f64], task: Task) -> Buffer<f64> {
     match task {
-        Task::Regression | Task::Counts => raw,
+        Task::Regression | Task::Counts | Task::Survival => raw,
         Task::Binary if labels == [-1.0, 1.0] => raw,
         Task::Binary => {
             raw.iter().map(|&label| if label == labels[0] { -1.0 } else { 1.0 }).collect::<Vec<f64>>().into()
@@ -266,7 +283,7 @@ fn row_weights(terms: &Terms, raw: &[f64], labels: &[f64], shards: &[Range<usize
     let total: f64 = shards.iter().map(|rows| weights[rows.clone()].iter().sum::<f64>()).sum();
     let scale = scale(raw.len() as f64, total)?;
     // A class without weight would have its intercept at minus infinity.
-    let mut counts = vec![labels.is_empty(); labels.len()];
+    let mut counts = vec![labels.is_empty() || terms.labels.is_some(); labels.len()];
     for (&label, _) in raw.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
         counts.get_mut(class(label)).into_iter().for_each(|counts| *counts = true);
     }

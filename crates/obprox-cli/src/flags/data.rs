@@ -14,8 +14,13 @@ use crate::threads;
 #[command(next_help_heading = "Reading the data")]
 pub struct DataFlags {
     /// Tables: the label's column: first, last, none, a number from 1, or its name [default: first, or the model's]
-    #[arg(long, value_name = "COLUMN", value_parser = parse_label)]
+    #[arg(long, visible_alias = "time", value_name = "COLUMN", value_parser = parse_label)]
     pub label: Option<Label>,
+
+    /// Tables: the column that says whether the event was seen (1, true) or the row is censored (0, false) at the time
+    /// that is the label [default: none, or the model's]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_label)]
+    event: Option<Label>,
 
     /// CSV: the first line is a header (told by content otherwise)
     #[arg(long, overrides_with = "no_header")]
@@ -71,6 +76,7 @@ impl DataFlags {
                 FormatName::Cache => Format::Cache,
             }),
             label: self.label.clone().unwrap_or_default(),
+            event: self.event.clone(),
             header: match (self.header, self.no_header) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),

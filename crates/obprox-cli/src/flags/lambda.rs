@@ -31,6 +31,10 @@ pub struct PathFlags {
     #[arg(conflicts_with_all = ["lambdas", "ratio"])]
     at: Vec<Lambda>,
 
+    /// Also refit the features of each λ without penalty (relaxed fits); cv tries blends of the two and chooses one
+    #[arg(long)]
+    pub relax: bool,
+
     /// Stop each λ at this relative duality gap (KKT distance where the loss has no dual)
     #[arg(long, value_name = "GAP", default_value = "1e-6", value_parser = not_negative, allow_negative_numbers = true)]
     tol: f64,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use obprox::data::{Buffer, Dataset, ShardedData, read_vector};
-use obprox::loss::{Loss, LossKind, Task, Tweedie};
+use obprox::loss::{Loss, LossKind, Task, Ties, Tweedie};
 use obprox::{ClassWeights, Lambda, Problem, Terms, distinct};
 
 use super::penalty::PenaltyFlags;
@@ -14,15 +14,26 @@ use crate::failure::Failure;
 use crate::input::shown;
 use crate::watch;
 
-const LOSSES: [&str; 9] =
-    ["logistic", "squared", "squared-hinge", "huber", "poisson", "gamma", "tweedie", "negative-binomial", "softmax"];
+const LOSSES: [&str; 10] = [
+    "logistic",
+    "squared",
+    "squared-hinge",
+    "huber",
+    "poisson",
+    "gamma",
+    "tweedie",
+    "negative-binomial",
+    "softmax",
+    "cox",
+];
 
 /// The flags that state the problem.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The problem")]
 pub struct ProblemFlags {
     /// The loss; softmax is for several classes, squared and huber for numbers, poisson and negative-binomial for
-    /// counts, gamma for positive amounts, tweedie for amounts that may be zero
+    /// counts, gamma for positive amounts, tweedie for amounts that may be zero, cox for times to an event (negative
+    /// where the row is censored, or with --event)
     #[arg(long, value_name = "LOSS", default_value = "logistic", value_parser = LOSSES)]
     loss: String,
 
@@ -37,6 +48,10 @@ pub struct ProblemFlags {
     /// θ of the negative binomial loss, whose variance is mean + mean²/θ [default: 1]
     #[arg(long, value_name = "THETA", value_parser = positive, allow_negative_numbers = true)]
     theta: Option<f64>,
+
+    /// What the cox loss does about events at one time [default: efron]
+    #[arg(long, value_name = "HOW", value_enum)]
+    ties: Option<TiesName>,
 
     /// λ₂, the weight of ½‖x‖₂² (elastic net)
     #[arg(long, value_name = "LAMBDA2", default_value = "0", value_parser = not_negative, allow_negative_numbers = true)]
@@ -71,6 +86,12 @@ pub struct ProblemFlags {
     class_weight: Option<ClassWeights>,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TiesName {
+    Efron,
+    Breslow,
+}
+
 impl ProblemFlags {
     /// Whether the flags go together; reads nothing.
     pub fn check(&self) -> Result<(), Failure> {
@@ -78,6 +99,9 @@ impl ProblemFlags {
             if parameter.is_some() && self.loss != loss {
                 return Err(Failure::input(format!("{flag}: the {} loss has no such parameter", self.loss)));
             }
+        }
+        if self.ties.is_some() && self.loss != "cox" {
+            return Err(Failure::input(format!("--ties: the {} loss has no such parameter", self.loss)));
         }
         if self.offset.is_some() && self.loss == "softmax" {
             return Err(Failure::input(
@@ -97,6 +121,9 @@ impl ProblemFlags {
     }
 
     fn kind(&self) -> LossKind {
+        if let Some(TiesName::Breslow) = self.ties {
+            return LossKind::Cox(Ties::Breslow);
+        }
         let parameter = self.parameters().into_iter().find_map(|(_, parameter, _)| parameter);
         LossKind::from_name(&self.loss, parameter).expect("clap lets only known names through")
     }
@@ -142,6 +169,7 @@ impl ProblemFlags {
             penalty,
             row_weights: vector(&self.weights)?,
             class_weights: self.class_weight.clone(),
+            labels: None,
             offset: vector(&self.offset)?,
             intercept: !self.no_intercept,
             standardize: self.standardize,

@@ -114,7 +114,7 @@ fn lambda(problem: &Problem) -> String {
 }
 
 fn intercept_words(problem: &Problem) -> &'static str {
-    if problem.has_intercept() { ", intercept counted" } else { "" }
+    if problem.has_intercept() && problem.coupled().is_none() { ", intercept counted" } else { "" }
 }
 
 /// How long it ran: a round of `auto` is no epoch.

@@ -12,6 +12,8 @@ const MOST_CLASSES: usize = 10;
 pub fn metrics(metrics: &Metrics, model: &Model, with_confusion: bool) -> String {
     let loss_name = match model.loss.as_str() {
         "logistic" | "softmax" => "log-loss".to_owned(),
+        // What is left of the likelihood where nothing is assumed of how hazards move in time.
+        "cox" | "cox-breslow" => "−ln partial likelihood / rows".to_owned(),
         loss => format!("mean {loss} loss"),
     };
     let (rows, confusion) = match metrics {
@@ -41,6 +43,17 @@ pub fn metrics(metrics: &Metrics, model: &Model, with_confusion: bool) -> String
                 (loss_name, loss.map(significant)),
                 // Of the squared loss it is R².
                 ("deviance explained".to_owned(), deviance_explained.filter(|_| model.loss != "squared").map(percent)),
+                (String::new(), None),
+            ];
+            (figures, None)
+        }
+        Metrics::Survival { rows, events, concordance, loss, deviance_explained } => {
+            let figures = [
+                ("rows".to_owned(), Some(rows.to_string())),
+                ("events".to_owned(), Some(events.to_string())),
+                ("concordance".to_owned(), concordance.map(significant)),
+                (loss_name, loss.map(significant)),
+                ("deviance explained".to_owned(), deviance_explained.map(percent)),
                 (String::new(), None),
             ];
             (figures, None)

@@ -106,7 +106,7 @@ impl Log {
                 epochs: Some(step.epochs),
                 seconds: Some(step.seconds),
                 score: step.test.as_ref().map(Metrics::score),
-                test_loss: step.test.as_ref().and_then(crate::path::test_loss),
+                test_loss: step.test.as_ref().and_then(Metrics::loss),
             }));
         }
         self.lines.write(&Event::Curves(curves(&steps.steps)));

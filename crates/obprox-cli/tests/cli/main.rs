@@ -25,4 +25,5 @@ mod server;
 mod shard_faults;
 mod shards;
 mod tables;
+mod times;
 mod workshop;

@@ -51,6 +51,9 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// CSV: which column is the label.
     pub label: Label,
+    /// Tables: which column says whether the event was seen at the time that is the label; targets are negative where it
+    /// was not.
+    pub event: Option<Label>,
     /// CSV: whether the first line is a header, where that should not be told by content.
     pub header: Option<bool>,
     /// Tables: how columns become features.
@@ -70,6 +73,7 @@ impl Default for ReadOptions {
         Self {
             format: None,
             label: Label::default(),
+            event: None,
             header: None,
             encoding: Encoding::default(),
             recipe: None,
@@ -138,6 +142,10 @@ pub(super) fn open(source: Source, options: &ReadOptions) -> Result<(Source, For
     }
     if matches!(format, Format::Libsvm | Format::Cache) && !options.encoding.is_plain() {
         let message = "columns have no names there: categorical, missing, keep and drop are for CSV, Parquet and Arrow";
+        return Err(Error::file(source.name, format!("is {}: {message}", format.name())));
+    }
+    if matches!(format, Format::Libsvm | Format::Cache) && options.event.is_some() {
+        let message = "there an event that was not seen has a negative time, and no column (event)";
         return Err(Error::file(source.name, format!("is {}: {message}", format.name())));
     }
     Ok((source, format))

@@ -3,6 +3,8 @@
 //! A loss sees the row's margins m = x·d + b (one, or one a class) and its target. Most losses have one margin: they
 //! implement [`ScalarLoss`] and become a [`Loss`] by that.
 
+mod coupled;
+mod cox;
 mod gamma;
 mod huber;
 mod logistic;
@@ -21,6 +23,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+pub use coupled::Coupled;
+pub use cox::{Cox, Ties};
 pub use gamma::Gamma;
 pub use huber::Huber;
 pub use logistic::Logistic;
@@ -45,6 +49,8 @@ pub enum Task {
     Regression,
     /// Numbers that are not negative, with mean e^m.
     Counts,
+    /// Times to an event, negative where the row is censored; margins are logarithms of relative hazards.
+    Survival,
 }
 
 /// A convex, differentiable loss with one margin.
@@ -180,6 +186,10 @@ pub trait Loss: Debug + Send + Sync {
     }
     /// The width of a loss that is a [smoother](Self::smoother) one of its name.
     fn width(&self) -> Option<f64> {
+        None
+    }
+    /// The loss of rows with these targets, where it is one of all their margins together.
+    fn coupled(&self, _targets: &[f64]) -> Option<Arc<dyn Coupled>> {
         None
     }
 
@@ -329,6 +339,8 @@ pub enum LossKind {
     NegativeBinomial(f64),
     /// [`Softmax`].
     Softmax,
+    /// [`Cox`] with what it does about ties.
+    Cox(Ties),
 }
 
 impl LossKind {
@@ -344,6 +356,7 @@ impl LossKind {
             Self::Tweedie(power) => Arc::new(Tweedie { power }),
             Self::NegativeBinomial(theta) => Arc::new(NegativeBinomial { theta }),
             Self::Softmax => Arc::new(Softmax { classes }),
+            Self::Cox(ties) => Arc::new(Cox { ties }),
         }
     }
 
@@ -363,6 +376,8 @@ impl LossKind {
                 Self::NegativeBinomial(parameter.unwrap_or(NegativeBinomial::DEFAULT_THETA))
             }
             "softmax" => Self::Softmax,
+            "cox" => Self::Cox(Ties::Efron),
+            "cox-breslow" => Self::Cox(Ties::Breslow),
             _ => return None,
         })
     }

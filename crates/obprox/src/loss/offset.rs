@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Loss, Task};
+use super::{Coupled, Loss, Task};
 use crate::data::Buffer;
 use crate::{Error, Result};
 
@@ -122,6 +122,12 @@ impl Loss for Offset {
         self.loss.conjugate(dual, self.truth(target)).map(|conjugate| conjugate - known)
     }
 
+    fn coupled(&self, rows: &[f64]) -> Option<Arc<dyn Coupled>> {
+        let targets: Vec<f64> = rows.iter().map(|&row| self.truth(row)).collect();
+        let offsets = rows.iter().map(|&row| self.of(row)[0]).collect();
+        Some(Arc::new(CoupledOffset { loss: self.loss.coupled(&targets)?, offsets }))
+    }
+
     fn smoother(&self, width: f64) -> Option<Arc<dyn Loss>> {
         let loss = self.loss.smoother(width)?;
         Some(Arc::new(Self { loss, ..self.clone() }))
@@ -140,5 +146,51 @@ impl Loss for Offset {
     fn total(&self, margins: &[f64], targets: &[f64]) -> f64 {
         let (margins, targets) = self.below(margins, targets);
         self.loss.total(&margins, &targets)
+    }
+}
+
+/// A loss of all margins together whose margins have a known part.
+#[derive(Debug)]
+struct CoupledOffset {
+    loss: Arc<dyn Coupled>,
+    offsets: Vec<f64>,
+}
+
+impl CoupledOffset {
+    fn moved(&self, margins: &[f64]) -> Vec<f64> {
+        margins.iter().zip(&self.offsets).map(|(margin, offset)| margin + offset).collect()
+    }
+}
+
+impl Coupled for CoupledOffset {
+    fn check(&self, weights: Option<&[f64]>) -> Result<()> {
+        self.loss.check(weights)
+    }
+
+    fn total(&self, margins: &[f64], weights: Option<&[f64]>) -> f64 {
+        self.loss.total(&self.moved(margins), weights)
+    }
+
+    fn least(&self, weights: Option<&[f64]>) -> f64 {
+        self.loss.least(weights)
+    }
+
+    fn expand(&self, margins: &[f64], weights: Option<&[f64]>, slopes: &mut [f64], curvatures: &mut [f64]) {
+        self.loss.expand(&self.moved(margins), weights, slopes, curvatures);
+    }
+
+    /// As of one margin: ℓ₀*(s∇ℓ) − Σ s wᵢ∂ᵢℓ·oᵢ.
+    fn conjugate(&self, scale: f64, margins: &[f64], weights: Option<&[f64]>) -> f64 {
+        let moved = self.moved(margins);
+        let (mut slopes, mut curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+        self.loss.expand(&moved, weights, &mut slopes, &mut curvatures);
+        let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+        let known = |(row, (slope, offset)): (usize, (&f64, &f64))| weight(row) * slope * offset;
+        let known: f64 = slopes.iter().zip(&self.offsets).enumerate().map(known).sum();
+        self.loss.conjugate(scale, &moved, weights) - scale * known
+    }
+
+    fn events(&self, weights: Option<&[f64]>) -> usize {
+        self.loss.events(weights)
     }
 }

@@ -1,7 +1,7 @@
 //! The share of the deviance that a model explains: 1 − (f − best)/(null − best), where `null` is the mean loss of the best
 //! constant prediction and `best` that of predictions that meet every target. 0 is no better than a constant, 1 is
 //! perfect; of the squared loss it is R². Only where the loss is a likelihood: logistic, softmax, squared, Poisson, gamma,
-//! Tweedie, negative binomial.
+//! Tweedie, negative binomial, and Cox, where the constant is no difference between rows.
 
 use crate::Problem;
 use crate::loss::LossKind;
@@ -16,6 +16,10 @@ pub struct Deviance {
 impl Deviance {
     /// Of the training data, its weights and whether there is an intercept included; nothing where the loss has none.
     pub fn of(problem: &Problem) -> Option<Self> {
+        if let Some(coupled) = problem.coupled() {
+            let least = coupled.least(problem.row_weights()) / problem.total_rows() as f64;
+            return Self::between(problem.null_loss(), least);
+        }
         let weight = |row: usize| problem.row_weight(row);
         let (loss, name) = (problem.loss(), (problem.loss().name(), problem.loss().parameter()));
         if !problem.has_offset() {
@@ -24,8 +28,12 @@ impl Deviance {
         // Margins that meet every target are met with offsets too; the constant is beside them.
         let targets: Vec<f64> = problem.targets().iter().map(|&target| loss.truth(target)).collect();
         let known = Self::of_targets(name, problem.outputs(), &targets, weight, problem.has_intercept())?;
-        let null = problem.null_loss();
-        (null > known.best).then_some(Self { null, ..known })
+        Self::between(problem.null_loss(), known.best)
+    }
+
+    /// Of these two losses; nothing where there is nothing to explain.
+    pub(crate) fn between(null: f64, best: f64) -> Option<Self> {
+        (null > best).then_some(Self { null, best })
     }
 
     /// Of targets as a loss wants them.
@@ -69,7 +77,7 @@ impl Deviance {
             }
             _ => return None,
         };
-        (null > best).then_some(Self { null, best })
+        Self::between(null, best)
     }
 
     /// The share that a mean loss explains; below 0 where it is worse than a constant's.

@@ -114,7 +114,7 @@ impl Model {
             Task::Binary => 2,
             Task::Classes if blocks.len() < 2 => return Err(wrong("several classes need a block each".into())),
             Task::Classes => blocks.len(),
-            Task::Regression | Task::Counts => 0,
+            Task::Regression | Task::Counts | Task::Survival => 0,
         };
         if read.labels.len() != expected {
             return Err(wrong(format!("{} labels where {expected} are needed", read.labels.len())));

@@ -65,7 +65,7 @@ fn solver_type(task: Task, loss: &str, labels: &[f64]) -> Result<&'static str> {
         (Task::Binary, "squared-hinge") => Ok("L1R_L2LOSS_SVC"),
         (Task::Binary | Task::Classes, _) => Ok("L1R_LR"),
         (Task::Regression, _) => Ok("L2R_L2LOSS_SVR"),
-        (Task::Counts, loss) => {
+        (Task::Counts | Task::Survival, loss) => {
             let message = format!("LIBLINEAR has no model for the {loss} loss; write obprox's own format");
             Err(Error::parameter("format", message))
         }

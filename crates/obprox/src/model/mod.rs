@@ -72,6 +72,7 @@ impl Model {
         let mut point = point.clone();
         if let Some(scaling) = problem.scaling() {
             scaling.to_original(&mut point.weights, outputs, &mut point.intercept);
+            point = point.settled(problem);
         }
         let mut blocks: Vec<Block> =
             point.intercept.iter().map(|&intercept| Block { intercept, ..Block::default() }).collect();
@@ -219,7 +220,7 @@ impl Model {
 
     fn decide(&self, margins: &[f64]) -> Vec<f64> {
         match self.task {
-            Task::Regression => margins.to_vec(),
+            Task::Regression | Task::Survival => margins.to_vec(),
             Task::Counts => margins.iter().map(|margin| margin.exp()).collect(),
             Task::Binary => margins.iter().map(|&margin| self.labels[usize::from(margin > 0.0)]).collect(),
             Task::Classes => margins.chunks_exact(self.blocks.len()).map(|row| self.labels[best(row)]).collect(),
@@ -256,7 +257,7 @@ impl Model {
             ))),
         };
         match self.task {
-            Task::Regression | Task::Counts => Ok(labels.to_vec()),
+            Task::Regression | Task::Counts | Task::Survival => Ok(labels.to_vec()),
             Task::Classes => labels.iter().enumerate().map(class).collect(),
             Task::Binary => labels.iter().enumerate().map(|row| class(row).map(|class| 2.0 * class - 1.0)).collect(),
         }
@@ -285,6 +286,9 @@ impl Model {
     pub fn judge(&self, margins: &[f64], labels: &[f64]) -> Result<Metrics> {
         let targets = self.targets(labels)?;
         let kind = LossKind::from_name(&self.loss, self.loss_parameter);
+        if self.task == Task::Survival {
+            return self.judge_times(kind, margins, &targets);
+        }
         let loss = kind.map(|kind| {
             let (loss, width) = (kind.build(self.blocks.len()), self.blocks.len());
             let sum =
@@ -298,7 +302,7 @@ impl Model {
         let explained = Explained { loss, deviance: deviance.zip(loss).map(|(of, loss)| of.explained(loss)) };
         let predicted = self.decide(margins);
         Ok(match self.task {
-            Task::Regression | Task::Counts => metrics::regression(&predicted, labels, explained),
+            Task::Regression | Task::Counts | Task::Survival => metrics::regression(&predicted, labels, explained),
             Task::Binary | Task::Classes => {
                 let scores = (self.task == Task::Binary).then_some(margins);
                 let scores = (scores, self.loss == "logistic");
@@ -307,7 +311,26 @@ impl Model {
         })
     }
 
-    /// One number to choose by, larger is better: accuracy, or R².
+    /// The same of times: what these rows, compared with each other alone, say of the margins.
+    fn judge_times(&self, kind: Option<LossKind>, margins: &[f64], times: &[f64]) -> Result<Metrics> {
+        let loss = kind.map(|kind| kind.build(1));
+        if let Some(row) = times.iter().position(|&time| !time.is_finite() || time == 0.0) {
+            let message = "is no time: give one that is not 0, negative where the row is censored";
+            return Err(Error::Data(format!("row {}: {} {message}", row + 1, times[row])));
+        }
+        let coupled = loss.and_then(|loss| loss.coupled(times)).filter(|coupled| coupled.events(None) > 0);
+        let mean = |total: f64| total / times.len() as f64;
+        let loss = coupled.as_ref().map(|coupled| mean(coupled.total(margins, None)));
+        let deviance = coupled.and_then(|coupled| {
+            let null = mean(coupled.total(&vec![0.0; times.len()], None));
+            Deviance::between(null, mean(coupled.least(None)))
+        });
+        // The constant beside offsets is not known here.
+        let deviance = deviance.filter(|_| !self.offset).zip(loss).map(|(of, loss)| of.explained(loss));
+        Ok(metrics::survival(margins, times, Explained { loss, deviance }))
+    }
+
+    /// One number to choose by, larger is better: accuracy, concordance, or R².
     pub fn score(&self, data: &Dataset) -> Result<f64> {
         Ok(self.evaluate(data)?.score())
     }

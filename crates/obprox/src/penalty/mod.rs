@@ -90,6 +90,14 @@ impl Regularization {
         self.blocks.as_ref().map(|blocks| blocks.penalty().name())
     }
 
+    /// The name of a penalty on blocks that is one where λ is 0 too, as bounds are.
+    pub(crate) fn holds_without_lambda(&self) -> Option<&str> {
+        let blocks = self.blocks.as_ref()?;
+        let without = blocks.with(0.0, 0.0);
+        let holds = (0..without.blocks.len()).any(|block| without.kind(block) != block::Kind::Free);
+        holds.then(|| blocks.penalty().name())
+    }
+
     /// The weight of a feature.
     #[inline]
     pub fn weight(&self, feature: usize) -> f64 {

@@ -47,7 +47,7 @@ fn is_table(head: &Head, source: &Source, options: &ReadOptions) -> bool {
     match &options.recipe {
         // Numbers without names are taken in their order.
         Some(recipe) => head.is_header || !recipe.is_plain(),
-        None => !options.encoding.is_plain() || label_is_word(head, source, options),
+        None => options.event.is_some() || !options.encoding.is_plain() || label_is_word(head, source, options),
     }
 }
 

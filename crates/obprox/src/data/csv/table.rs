@@ -63,6 +63,7 @@ struct Layout {
     head: Head,
     kinds: Vec<Kind>,
     label: Option<usize>,
+    event: Option<usize>,
     /// Whether a model says what the columns are.
     by_recipe: bool,
 }
@@ -106,7 +107,7 @@ impl Layout {
         if !head.is_header {
             head.fields = (1..=head.fields.len()).map(|number| number.to_string()).collect();
         }
-        let Selection { wanted, label } = Selection::of(&source.name, &head.fields, head.is_header, options)?;
+        let Selection { wanted, label, event } = Selection::of(&source.name, &head.fields, head.is_header, options)?;
         let kind = |wanted: &Wanted| match wanted {
             Wanted::Skipped => Kind::Skipped,
             Wanted::Numbers => Kind::Numbers,
@@ -114,7 +115,7 @@ impl Layout {
             Wanted::Any => Kind::Guessed,
         };
         let kinds = wanted.iter().map(kind).collect();
-        let mut layout = Self { head, kinds, label, by_recipe: options.recipe.is_some() };
+        let mut layout = Self { head, kinds, label, event, by_recipe: options.recipe.is_some() };
         // The first lines, up to the last that is whole, tell most of what a second reading would.
         let lines = source.head().split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
         for line in lines.skip(layout.head.lines_before as usize) {
@@ -163,14 +164,18 @@ impl Layout {
 
     fn table(&self, name: String, rows: Piece) -> Table {
         let mut columns = Vec::new();
-        let mut label = None;
+        let (mut label, mut event) = (None, None);
         for (at, (part, name)) in rows.parts.into_iter().zip(&self.head.fields).enumerate() {
             let Some(cells) = part.finish() else { continue };
             let column = Column { name: name.clone(), cells };
-            if Some(at) == self.label { label = Some(column) } else { columns.push(column) }
+            match Some(at) {
+                place if place == self.label => label = Some(column),
+                place if place == self.event => event = Some(column),
+                _ => columns.push(column),
+            }
         }
         let fields = (!self.head.is_header).then_some(self.head.fields.len());
-        Table { name, n_rows: rows.rows, fields, label, columns }
+        Table { name, n_rows: rows.rows, fields, label, event, columns }
     }
 
     fn piece(&self) -> Piece {

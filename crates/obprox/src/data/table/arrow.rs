@@ -16,6 +16,7 @@ use crate::{Error, Result};
 pub struct Plan {
     name: String,
     label: Option<String>,
+    event: Option<String>,
     columns: Vec<Growing>,
     /// The fields that are needed, rising.
     pub fields: Vec<usize>,
@@ -45,7 +46,7 @@ impl Plan {
     /// Of a file of that name, as the options say.
     pub fn of(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Self> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let Selection { wanted, label } = Selection::of(file, &names, true, options)?;
+        let Selection { wanted, label, event } = Selection::of(file, &names, true, options)?;
         let values: Vec<Option<usize>> = (0..names.len()).map(|at| values_of(schema, at)).collect();
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for (at, &wanted) in wanted.iter().enumerate() {
@@ -73,7 +74,8 @@ impl Plan {
             fields.push(at);
         }
         fields.sort_unstable();
-        Ok(Self { name: file.to_owned(), label: label.map(|label| names[label].clone()), columns, fields })
+        let named = |at: Option<usize>| at.map(|at| names[at].clone());
+        Ok(Self { name: file.to_owned(), label: named(label), event: named(event), columns, fields })
     }
 
     /// Reads the batches, which have at least the fields that are needed.
@@ -95,12 +97,16 @@ impl Plan {
             }
             n_rows += batch.num_rows();
         }
-        let (mut label, mut columns) = (None, Vec::new());
+        let (mut label, mut event, mut columns) = (None, None, Vec::new());
         for Growing { name, cells } in self.columns {
             let column = Column { name, cells: cells.finish() };
-            if self.label.as_ref() == Some(&column.name) { label = Some(column) } else { columns.push(column) }
+            match Some(&column.name) {
+                name if name == self.label.as_ref() => label = Some(column),
+                name if name == self.event.as_ref() => event = Some(column),
+                _ => columns.push(column),
+            }
         }
-        Ok(Table { name: self.name, n_rows, fields: None, label, columns })
+        Ok(Table { name: self.name, n_rows, fields: None, label, event, columns })
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Table {
     /// Fields of a line where the columns have no names and are called by their numbers.
     pub fields: Option<usize>,
     pub label: Option<Column>,
+    /// Whether the event was seen at the time that is the label.
+    pub event: Option<Column>,
     pub columns: Vec<Column>,
 }
 
@@ -74,6 +76,7 @@ pub(super) enum Wanted {
 pub(super) struct Selection {
     pub wanted: Vec<Wanted>,
     pub label: Option<usize>,
+    pub event: Option<usize>,
 }
 
 impl Selection {
@@ -91,13 +94,22 @@ impl Selection {
                     (true, given @ (Label::Name(_) | Label::Absent)) => given.clone(),
                     (true, _) => recipe.label_column(),
                 };
-                Self { wanted: recipe.wanted(file, names)?, label: find_label(&label, names, is_header)? }
+                let event = options.event.clone().filter(|_| options.with_targets).or_else(|| recipe.event_column());
+                let event = event.filter(|_| options.with_targets && label != Label::Absent);
+                let place = |column| find_label(column, names, is_header);
+                let event = event.as_ref().map(place).transpose()?.flatten();
+                Self { wanted: recipe.wanted(file, names)?, label: place(&label)?, event }
             }
             None => {
                 let label = find_label(&options.label, names, is_header)?;
-                Self { wanted: options.encoding.wanted(names, label)?, label }
+                let event =
+                    options.event.as_ref().map(|event| find_label(event, names, is_header)).transpose()?.flatten();
+                Self { wanted: options.encoding.wanted(names, label)?, label, event }
             }
         };
+        if selection.event.is_some() && selection.event == selection.label {
+            return Err(Error::parameter("event", "its column is the label's: the label is the time"));
+        }
         if let Some(label) = selection.label {
             selection.wanted[label] = match &options.recipe {
                 Some(recipe) if recipe.classes().is_empty() => Wanted::Numbers,
@@ -105,7 +117,12 @@ impl Selection {
                 None => Wanted::Any,
             };
         }
-        let is_feature = |(at, &wanted): (usize, &Wanted)| wanted != Wanted::Skipped && Some(at) != selection.label;
+        if let Some(event) = selection.event {
+            selection.wanted[event] = Wanted::Any;
+        }
+        let is_feature = |(at, &wanted): (usize, &Wanted)| {
+            wanted != Wanted::Skipped && Some(at) != selection.label && Some(at) != selection.event
+        };
         if options.recipe.is_none() && !selection.wanted.iter().enumerate().any(is_feature) {
             return Err(Error::file(file, "has no column for features: the label is all that is left"));
         }
@@ -128,16 +145,31 @@ impl Table {
     pub fn into_dataset(mut self, options: &ReadOptions) -> Result<Dataset> {
         let of_file = |error: Error| error.of_file(self.name.as_ref());
         if let Some(recipe) = &options.recipe {
-            let targets = recipe.targets(self.label.as_ref(), self.n_rows).map_err(of_file)?;
+            let targets = self.targets(recipe).map_err(of_file)?;
             let matrix = recipe.rows(&self).map_err(of_file)?;
             return Ok(Dataset::new(matrix, targets));
         }
         let recipe = Recipe::learn(&mut self, options.encoding.missing)?;
         let of_file = |error: Error| error.of_file(self.name.as_ref());
-        let targets = recipe.targets(self.label.as_ref(), self.n_rows).map_err(of_file)?;
+        let targets = self.targets(&recipe).map_err(of_file)?;
         let matrix = recipe.rows(&self).map_err(of_file)?;
         let names = recipe.names();
         Ok(Dataset { names, recipe: Some(recipe.into()), ..Dataset::new(matrix, targets) })
+    }
+}
+
+impl Table {
+    /// The label's numbers, or the numbers of its words; times are negative where the event was not seen.
+    fn targets(&self, recipe: &Recipe) -> Result<Vec<f64>> {
+        let mut targets = recipe.targets(self.label.as_ref(), self.n_rows)?;
+        let Some(event) = &self.event else { return Ok(targets) };
+        if let Some(row) = targets.iter().position(|time| *time < 0.0) {
+            let message = "beside a column of events a time is not negative";
+            return Err(Error::Data(format!("row {}: the time is {}; {message}", row + 1, targets[row])));
+        }
+        let seen = event.seen()?;
+        targets.iter_mut().zip(seen).filter(|(_, seen)| !seen).for_each(|(time, _)| *time = -*time);
+        Ok(targets)
     }
 }
 
@@ -162,6 +194,32 @@ impl Cells {
 }
 
 impl Column {
+    /// Whether each row says yes: 1 or true, against 0 or false.
+    fn seen(&self) -> Result<Vec<bool>> {
+        if self.cells.missing() > 0 {
+            return Err(self.refuse_missing("event column", recipe::FILL_LABELS));
+        }
+        let of_number = |number: &f64| [0.0, 1.0].iter().position(|known| known == number).map(|place| place == 1);
+        let of_word = |word: &str| match word.to_ascii_lowercase().as_str() {
+            "1" | "true" => Some(true),
+            "0" | "false" => Some(false),
+            _ => None,
+        };
+        let (seen, what): (Vec<Option<bool>>, Box<dyn Fn(usize) -> String>) = match &self.cells {
+            Cells::Numbers(values) => (values.iter().map(of_number).collect(), Box::new(|row| values[row].to_string())),
+            Cells::Words { words, codes } => {
+                let of = |code: &u32| of_word(&words[*code as usize]);
+                (codes.iter().map(of).collect(), Box::new(|row| words[codes[row] as usize].clone()))
+            }
+            Cells::Lists { .. } => return Err(Error::Data(format!("event column `{}`: has lists", self.name))),
+        };
+        let flaw = |row: usize| {
+            let message = "give 1 or true where the event was seen, 0 or false where the row is censored";
+            Error::Data(format!("row {}: event column `{}`: {}: {message}", row + 1, self.name, what(row)))
+        };
+        seen.iter().enumerate().map(|(row, seen)| seen.ok_or_else(|| flaw(row))).collect()
+    }
+
     /// The error for values that are missing where none may be.
     #[cold]
     fn refuse_missing(&self, what: &str, advice: &str) -> Error {

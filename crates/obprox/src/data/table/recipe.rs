@@ -22,6 +22,9 @@ pub struct Recipe {
     /// The label's column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<String>,
+    /// The column that says whether the event was seen, where the label is a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
     /// The words that the labels 0, 1, … stand for, where the label's column has words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     classes: Vec<String>,
@@ -136,7 +139,8 @@ impl Recipe {
             classes.clone_from(words);
         }
         let label = table.label.as_ref().map(|label| label.name.clone());
-        Ok(Self { label, classes, fields: table.fields, columns })
+        let event = table.event.as_ref().map(|event| event.name.clone());
+        Ok(Self { label, event, classes, fields: table.fields, columns })
     }
 
     /// The name of the label's column, where there was one.
@@ -157,15 +161,23 @@ impl Recipe {
     /// Whether features are columns of numbers as they are: then their order alone says as much.
     pub fn is_plain(&self) -> bool {
         let is_number = |column: &Encoded| matches!(column.features, Features::Number(_)) && column.missing.is_none();
-        self.fields.is_none() && self.classes.is_empty() && self.columns.iter().all(is_number)
+        self.fields.is_none() && self.event.is_none() && self.classes.is_empty() && self.columns.iter().all(is_number)
     }
 
     /// What finds the label in a table like the one it was learnt from.
     pub(super) fn label_column(&self) -> Label {
-        match (&self.label, self.fields) {
-            (None, _) => Label::Absent,
-            (Some(name), None) => Label::Name(name.clone()),
-            (Some(number), Some(_)) => number.parse().map_or(Label::Absent, Label::Number),
+        self.label.as_ref().map_or(Label::Absent, |label| self.found_by(label))
+    }
+
+    /// The same of the event, where there is one.
+    pub(super) fn event_column(&self) -> Option<Label> {
+        self.event.as_ref().map(|event| self.found_by(event))
+    }
+
+    fn found_by(&self, name: &str) -> Label {
+        match self.fields {
+            None => Label::Name(name.to_owned()),
+            Some(_) => name.parse().map_or(Label::Absent, Label::Number),
         }
     }
 

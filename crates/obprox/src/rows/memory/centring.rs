@@ -92,6 +92,10 @@ pub(crate) fn merge(a: &Sums, b: &Sums) -> Sums {
 
 /// (1/N) Σ wᵢℓ′ of each output, then of ℓ″, if the intercepts moved by so much; nothing where the loss has no ℓ″ to give.
 pub(crate) fn pulls(problem: &Problem, margins: &[f64], alike: Option<&Alike>, shift: &[f64]) -> Option<Vec<f64>> {
+    if let Some(coupled) = problem.coupled() {
+        // All margins move by the same, which changes nothing.
+        return Some(vec![0.0, coupled.events(problem.row_weights()) as f64 / problem.total_rows() as f64]);
+    }
     let (loss, outputs, n_rows) = (problem.loss(), problem.outputs(), problem.total_rows());
     let (margins, targets, weights) = match alike {
         Some(alike) => (&alike.margins[..], &alike.targets[..], Some(&alike.weights[..])),

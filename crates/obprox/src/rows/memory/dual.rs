@@ -14,6 +14,9 @@ pub(super) struct Dual {
     slopes: Vec<f64>,
     /// Where it is no longer the slopes.
     theta: Option<Vec<f64>>,
+    /// Of a loss of all margins together, the margins whose slopes θ is: it is corrected by way of them, since only slopes of
+    /// some margins are known to be in the domain.
+    margins: Option<Vec<f64>>,
     /// A θ before it, whose memory the next may have.
     spare: Vec<f64>,
     free: Option<FreeColumns>,
@@ -22,7 +25,7 @@ pub(super) struct Dual {
 impl Dual {
     /// θ is the slopes again.
     fn begin(&mut self) {
-        self.free = None;
+        (self.free, self.margins) = (None, None);
         if let Some(theta) = self.theta.take() {
             self.spare = theta;
         }
@@ -79,9 +82,12 @@ impl Memory {
                 self.dual.begin();
                 Sums::default()
             }
+            DualJob::Value(scale) if problem.coupled().is_some() => vec![self.value_together(*scale)].into(),
             DualJob::Value(scale) => vec![pass::mean_conjugate(&problem, *scale, self.dual_point())].into(),
             DualJob::Gradient => pass::gradient(&problem, self.dual_point()).into(),
             DualJob::Curvature => vec![mean(&problem, &self.evaluation().curvatures)].into(),
+            // The slopes of all rows together cancel but for rounding.
+            DualJob::Move(_) if problem.coupled().is_some() => vec![mean(&problem, self.dual_point())].into(),
             DualJob::Move(step) => {
                 let mut theta = self.take_theta();
                 theta.iter_mut().zip(&self.evaluation().curvatures).for_each(|(dual, h)| *dual -= step * h);
@@ -97,6 +103,16 @@ impl Memory {
         }
     }
 
+    /// Σ ℓ* of a loss of all margins together, at a multiple of the slopes that θ is.
+    fn value_together(&mut self, scale: f64) -> f64 {
+        let problem = Arc::clone(&self.problem);
+        let own = self.dual.margins.take();
+        let margins = own.as_deref().unwrap_or_else(|| self.margins());
+        let value = problem.coupled().map(|coupled| coupled.conjugate(scale, margins, problem.row_weights()));
+        self.dual.margins = own;
+        value.unwrap_or(f64::INFINITY) / problem.total_rows() as f64
+    }
+
     /// What needs the columns of the unpenalised coordinates.
     fn run_free(&mut self, problem: &Problem, job: &DualJob) -> Vec<f64> {
         let Some(mut free) = self.dual.free.take() else { return Vec::new() };
@@ -107,7 +123,19 @@ impl Memory {
             DualJob::FreeGram => sums = free.gram(problem),
             DualJob::FreeReplace(by) => free.replace(by),
             DualJob::FreeSlopes => sums = free.slopes(problem, &theta),
+            DualJob::FreeHessian if problem.coupled().is_some() => {
+                let margins = self.dual.margins.clone().unwrap_or_else(|| self.margins().to_vec());
+                let (_, curvatures) = pass::expand_together(problem, &margins);
+                sums = free.hessian_of(problem, &curvatures);
+            }
             DualJob::FreeHessian => sums = free.hessian(problem, self.margins()),
+            DualJob::FreeCorrect(delta) if problem.coupled().is_some() => {
+                let mut margins = self.dual.margins.take().unwrap_or_else(|| self.margins().to_vec());
+                free.subtract(delta, &mut margins);
+                theta = pass::row_gradients(problem, &margins);
+                self.dual.margins = Some(margins);
+                sums.push(0.0);
+            }
             DualJob::FreeCorrect(delta) => sums.push(free.correct(problem, self.margins(), delta, &mut theta) as f64),
             _ => {}
         }

@@ -124,6 +124,18 @@ impl FreeColumns {
         })
     }
 
+    /// AᵀHA of rows with one output and such curvatures.
+    pub fn hessian_of(&self, problem: &Problem, curvatures: &[f64]) -> Vec<f64> {
+        self.sum_products(problem, 1, |row, entry| entry[0] = problem.row_weight(row) * curvatures[row])
+    }
+
+    /// m ← m − Aδ, of rows with one output.
+    pub fn subtract(&self, delta: &[f64], margins: &mut [f64]) {
+        for (row, margin) in self.rows.iter().zip(margins) {
+            *margin -= row.iter().map(|&(index, value)| value * delta[index as usize]).sum::<f64>();
+        }
+    }
+
     /// θ ← θ − H·Aδ. A row that would leave the domain keeps its θ and is held from now on; how many there are.
     pub fn correct(&mut self, problem: &Problem, margins: &[f64], delta: &[f64], duals: &mut [f64]) -> usize {
         let (outputs, lists) = (self.outputs, &self.rows);

@@ -70,6 +70,9 @@ pub(crate) fn weighted(weight: f64, value: impl FnOnce() -> f64) -> f64 {
 
 /// f: the weighted mean loss at given margins.
 pub(crate) fn mean_loss(problem: &Problem, margins: &[f64]) -> f64 {
+    if let Some(coupled) = problem.coupled() {
+        return coupled.total(margins, problem.row_weights()) / problem.total_rows() as f64;
+    }
     let (loss, outputs, targets) = (problem.loss(), problem.outputs(), problem.targets());
     let sum = match problem.row_weights() {
         Some(weights) => sum_rows(problem.n_rows(), |row| {
@@ -103,6 +106,9 @@ pub(crate) fn mean_conjugate(problem: &Problem, scale: f64, row_gradients: &[f64
 /// ∇ℓ of each row at given margins, K a row: without the row's weight and without 1/N.
 pub(crate) fn row_gradients(problem: &Problem, margins: &[f64]) -> Vec<f64> {
     let (loss, outputs) = (problem.loss(), problem.outputs());
+    if problem.coupled().is_some() {
+        return expand_together(problem, margins).0;
+    }
     let mut gradients = vec![0.0; margins.len()];
     gradients
         .par_chunks_mut(BLOCK * outputs)
@@ -156,13 +162,18 @@ pub(crate) fn add_gradient(problem: &Problem, row_gradients: &[f64], to: &mut [f
 /// wᵢℓ′/N and wᵢℓ″/N of each row for one output; the curvatures are at least the given ones, where there are some.
 pub(crate) fn expand(problem: &Problem, margins: &[f64], least: &[f64], output: usize) -> (Vec<f64>, Vec<f64>) {
     let (loss, outputs, n_rows) = (problem.loss(), problem.outputs(), problem.n_rows());
-    let (mut slopes, mut curvatures) = (vec![0.0; n_rows], vec![0.0; n_rows]);
+    let (mut slopes, mut curvatures) = match problem.coupled() {
+        Some(_) => expand_together(problem, margins),
+        None => (vec![0.0; n_rows], vec![0.0; n_rows]),
+    };
     let out = slopes.par_chunks_mut(BLOCK).zip(curvatures.par_chunks_mut(BLOCK));
     out.enumerate().for_each(|(block, (slopes, curvatures))| {
         let first = block * BLOCK;
         let margins = &margins[first * outputs..(first + slopes.len()) * outputs];
         let targets = &problem.targets()[first..first + slopes.len()];
-        if outputs == 1 {
+        if problem.coupled().is_some() {
+            // They are there.
+        } else if outputs == 1 {
             loss.expand(margins, targets, slopes, curvatures);
         } else {
             let (mut all_slopes, mut all_curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
@@ -280,6 +291,9 @@ pub(crate) struct Evaluation {
 /// slopes, which then pull at the columns. How many tasks there are depends on the number of rows alone, and so do the
 /// bits. The evaluation may have the memory of another.
 pub(crate) fn evaluate(problem: &Problem, point: &Point, spare: Option<Evaluation>) -> Evaluation {
+    if problem.coupled().is_some() {
+        return evaluate_together(problem, point);
+    }
     let (loss, n_rows) = (problem.loss(), problem.n_rows());
     let share = rows_a_task(n_rows);
     let spare = spare.map(|evaluation| (evaluation.margins, evaluation.slopes, evaluation.curvatures));
@@ -326,6 +340,24 @@ pub(crate) fn evaluate(problem: &Problem, point: &Point, spare: Option<Evaluatio
     let scale = 1.0 / problem.total_rows() as f64;
     gradient.iter_mut().for_each(|sum| *sum *= scale);
     let [loss, intercept_slope] = totals.map(|total| scale * total);
+    Evaluation { margins, slopes, curvatures, loss, gradient, intercept_slope }
+}
+
+/// ℓ′ and ℓ″ of each row, of a loss that sees all margins at once.
+pub(super) fn expand_together(problem: &Problem, margins: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let (mut slopes, mut curvatures) = (vec![0.0; margins.len()], vec![0.0; margins.len()]);
+    if let Some(coupled) = problem.coupled() {
+        coupled.expand(margins, problem.row_weights(), &mut slopes, &mut curvatures);
+    }
+    (slopes, curvatures)
+}
+
+/// What f is like at a point, of such a loss.
+fn evaluate_together(problem: &Problem, point: &Point) -> Evaluation {
+    let margins = margins(problem.matrix(), point);
+    let (slopes, curvatures) = expand_together(problem, &margins);
+    let (loss, gradient) = (mean_loss(problem, &margins), gradient(problem, &slopes).to_vec());
+    let intercept_slope = intercept_gradient(problem, &slopes)[0];
     Evaluation { margins, slopes, curvatures, loss, gradient, intercept_slope }
 }
 

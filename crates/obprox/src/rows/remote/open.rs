@@ -165,7 +165,7 @@ impl RemoteData {
                 return Err(Error::Data(format!("{}: {message}", at(look, row))));
             }
             match (&of.labels, loss.task()) {
-                (_, Task::Regression | Task::Counts) => {}
+                (_, Task::Regression | Task::Counts | Task::Survival) => {}
                 (Some((labels, _)), _) => all.extend(labels),
                 (None, _) => return Err(Error::Data(format!("{}: too many distinct labels to be classes", look.name))),
             }
