@@ -263,7 +263,7 @@ fn a_header_is_not_unfolded_to_anything() {
 #[test]
 fn rounded_networks_are_smaller_and_stay_what_they_are() {
     for kind in Kind::ALL {
-        let model = random_model(narrow(kind, 8), 0.2, 14);
+        let model = random_model(narrow(kind, 4), 0.2, 14);
         let mut last = model.to_compressed().unwrap().len();
         for values in [Values::Bf16, Values::Int8] {
             let rounded = model.rounded(values).unwrap();
@@ -280,7 +280,7 @@ fn rounded_networks_are_smaller_and_stay_what_they_are() {
             }
         }
         let entry = tensor(&model.rounded(Values::Int8).unwrap().to_compressed().unwrap(), "conv1.weight");
-        assert!(kind != Kind::SmallCnn || entry.1["values"] == "int8", "{}", entry.1);
+        assert!(kind != Kind::SmallCnn || entry.1["values"] != "planes", "{}", entry.1);
     }
 }
 
@@ -330,12 +330,13 @@ fn no_file_is_larger_than_zstd_makes_of_the_dense_one() {
         assert!(file <= dense, "{what}: {file} bytes, and zstd makes {dense} of the dense file");
     };
     for kind in Kind::ALL {
-        for base in [1, 4] {
-            for density in [0.01, 0.03, 0.09, 0.2, 0.5, 0.9, 1.0] {
+        // What has more values than are tried as one frame, too.
+        for base in [1, 10] {
+            for density in [0.01, 0.09, 0.3, 0.7, 1.0] {
                 for pattern in [Pattern::Even, Pattern::Uneven] {
                     let model = Model::random_with(narrow(kind, base), density, pattern, base as u64).unwrap();
                     check(&model, &format!("{kind} {base}, {density}, {pattern:?}"));
-                    if base == 4 && pattern == Pattern::Uneven {
+                    if base == 1 && pattern == Pattern::Uneven {
                         for values in [Values::Bf16, Values::Int8] {
                             check(&model.rounded(values).unwrap(), &format!("{kind}, {density}, {values}"));
                         }
@@ -358,7 +359,7 @@ fn no_file_is_larger_than_zstd_makes_of_the_dense_one() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// Random damage behind a checksum that agrees: an error or a network, and never anything else.
     #[test]

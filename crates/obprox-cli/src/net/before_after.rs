@@ -13,15 +13,13 @@ use crate::show::{bytes, grid, percent, seconds, tight};
 pub struct BeforeAfter(Vec<Vec<String>>);
 
 impl BeforeAfter {
-    /// What a network and the one that it became hold and compute. What came of it is told without its dead channels,
-    /// which no engine computes.
+    /// What a network and the one that it became hold and compute.
     pub fn new(before: &Model, after: &Model) -> Result<Self, Failure> {
         let mut table = Self(Vec::new());
-        let cut = after.cut()?;
-        table.count("parameters", before.parameters(), cut.parameters());
-        table.count("weights not zero", before.density().0, cut.density().0);
-        table.count("multiply-adds", before.multiply_adds()?, cut.multiply_adds()?);
-        table.count("… not by zero", before.nonzero_multiply_adds()?, cut.nonzero_multiply_adds()?);
+        table.count("parameters", before.parameters(), after.parameters());
+        table.count("weights not zero", before.density().0, after.density().0);
+        table.count("multiply-adds", before.multiply_adds()?, after.multiply_adds()?);
+        table.count("… not by zero", before.nonzero_multiply_adds()?, after.nonzero_multiply_adds()?);
         Ok(table)
     }
 

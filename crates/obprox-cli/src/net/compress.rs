@@ -108,7 +108,8 @@ impl Compress {
         if self.values.values != Values::F32 {
             rows.push(("values", format!("{}: {}", self.values.values, difference(model, small)?)));
         }
-        let mut table = BeforeAfter::new(model, small)?;
+        // What predicts from the file leaves dead channels out.
+        let mut table = BeforeAfter::new(model, &small.cut()?)?;
         {
             let _waiting = watch::waiting("comparing with zstd".into(), false);
             let DenseSizes { bytes, zstd } = model.dense_sizes()?;
@@ -116,8 +117,7 @@ impl Compress {
             table.size("file: its zstd -19", zstd, size);
         }
         if let (Some(data), Some(preprocessing)) = (data, &model.training().preprocessing) {
-            let accuracies = [model, small].map(|model| accuracy(model, preprocessing, data));
-            let [before, after] = accuracies;
+            let [before, after] = [model, small].map(|model| accuracy(model, preprocessing, data));
             table.share("accuracy", before?, after?);
         }
         table.times(model, small)?;

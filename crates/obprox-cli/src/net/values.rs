@@ -12,7 +12,7 @@ use obprox_nn::train::evaluate;
 
 use super::flags::images;
 use crate::failure::Failure;
-use crate::show::{percent, significant};
+use crate::show::percent;
 use crate::watch;
 
 /// What weights are rounded to.
@@ -25,7 +25,7 @@ pub struct ValueFlags {
 }
 
 fn kinds() -> impl TypedValueParser<Value = Values> {
-    PossibleValuesParser::new(Values::ALL.map(Values::name)).try_map(|name| name.parse())
+    PossibleValuesParser::new(Values::ALL.map(Values::name)).try_map(|name| name.parse::<Values>())
 }
 
 /// Labelled images to measure on.
@@ -72,9 +72,7 @@ pub fn difference(one: &Model, other: &Model) -> Result<String, Failure> {
         &[_, height, width] => [height, width],
         _ => [1, 1],
     };
-    let engines = [one, other].map(|model| Engine::new(model, Kernels::Auto, size));
-    let [one, other] = engines;
-    let (one, other) = (one?, other?);
+    let (one, other) = (Engine::new(one, Kernels::Auto, size)?, Engine::new(other, Kernels::Auto, size)?);
     let mut bits = 1u64;
     // Sums of uniform numbers: noise of variance 1 as normalised images have.
     let mut noise = || {
@@ -87,7 +85,7 @@ pub fn difference(one: &Model, other: &Model) -> Result<String, Failure> {
     let (before, after) = (one.run(&inputs)?, other.run(&inputs)?);
     let most = before.iter().fold(0.0f32, |most, score| most.max(score.abs()));
     let apart = before.iter().zip(&after).fold(0.0f32, |most, (before, after)| most.max((before - after).abs()));
-    let told = format!("outputs differ by {} of the largest at most", significant((apart / most).into(), 2));
+    let told = format!("outputs differ by {} of the largest at most", percent(f64::from(apart / most.max(f32::MIN_POSITIVE))));
     if one.output_shape().len() != 1 {
         return Ok(format!("{told}, on {INPUTS} inputs of noise"));
     }

@@ -26,8 +26,9 @@ pub struct Entry {
     parts: Vec<usize>,
 }
 
-/// Tensors up to here are tried with their zeros too, which is shorter for a few values; and so are those that have hardly any.
-const FEW: usize = 4096;
+/// Tensors up to here are tried with their zeros too, which is shorter for a few values; and so are those that have
+/// hardly any.
+const FEW: usize = 64;
 
 impl Entry {
     /// The shortest coding of a tensor: its entry and its bytes.

@@ -60,7 +60,7 @@ struct Header {
 }
 
 /// Networks up to here are tried as one frame too: a handful of tensors have more in common than each has in itself.
-const SMALL: usize = 4 << 20;
+const SMALL: usize = 256 << 10;
 
 /// Whether these are the first bytes of a compressed network.
 pub fn is_compressed(bytes: &[u8]) -> bool {
