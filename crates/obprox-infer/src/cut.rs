@@ -41,9 +41,18 @@ impl Model {
 
     /// Products that a dense runtime adds up for an input of the size that the network names.
     pub fn multiply_adds(&self) -> Result<usize> {
+        self.products(|conv| conv.weight.len())
+    }
+
+    /// Those of them that are not by a weight of zero.
+    pub fn nonzero_multiply_adds(&self) -> Result<usize> {
+        self.products(|conv| conv.weight.iter().filter(|weight| **weight != 0.0).count())
+    }
+
+    fn products(&self, of_pixel: impl Fn(&FusedConv) -> usize) -> Result<usize> {
         let net = FusedNet::new(self.network(), self.weights(), self.network().input_shape())?;
         let of_step = |(step, [_, height, width]): (&Fused, &[usize; 3])| match step {
-            Fused::Conv(conv) if conv.origin.conv.is_some() => conv.weight.len() * height * width,
+            Fused::Conv(conv) if conv.origin.conv.is_some() => of_pixel(conv) * height * width,
             _ => 0,
         };
         Ok(net.steps.iter().zip(&net.sizes[1..]).map(of_step).sum())

@@ -287,3 +287,59 @@ fn layers_can_have_a_lambda_of_their_own() {
     let refused = Run::new(net(Kind::SmallCnn, 4.0, &device), &data(), &preprocessing(), settings, &device).train();
     assert!(refused.unwrap_err().to_string().contains("no layer conv9"));
 }
+
+/// Half of the channels go, exactly, whatever steps are underneath and whatever weights go besides; they can be cut out.
+#[test]
+fn a_share_of_the_channels_is_zero_in_the_end() {
+    let recipe = |method, density| small(Settings::recipe(method, 8, density));
+    for (settings, share) in [
+        (Settings { penalty: Penalty::new(0.0), momentum: 0.0, ..recipe(MethodKind::ProxSg, None) }, 0.5),
+        (Settings { penalty: Penalty::new(0.0), ..recipe(MethodKind::ProxSg, None) }, 0.5),
+        (recipe(MethodKind::ObproxSgPlus, Some(0.2)), 0.4),
+    ] {
+        let settings = Settings { target_groups: Some(share), ..settings };
+        let trained = train(Kind::SmallCnn, 8.0, settings.clone());
+        let groups = trained.groups.unwrap();
+        let zero = groups.size - groups.nonzero;
+        assert_eq!((groups.size, zero), (56, (56.0 * share).round() as usize));
+        // A quarter is chance.
+        assert!(trained.last.accuracy.unwrap() >= 0.7, "{settings:?}: {:?}", trained.last.accuracy);
+        assert_eq!(trained.missed(&settings), None);
+        // The very channels are gone from the network that is cut.
+        let architecture = net(Kind::SmallCnn, 8.0, &device()).architecture();
+        let model = obprox_infer::Model::new(architecture, trained.weights, obprox_infer::Training::default()).unwrap();
+        let cut = model.cut().unwrap();
+        let channels = |model: &obprox_infer::Model| -> usize {
+            (1..=3).map(|layer| model.weights().get(&format!("conv{layer}.weight")).unwrap().shape()[0]).sum()
+        };
+        assert!(channels(&cut) <= channels(&model) - zero, "{} of {}", channels(&cut), channels(&model));
+    }
+}
+
+#[test]
+fn channels_that_go_are_refused_where_they_cannot() {
+    let device = device();
+    let refused = |method, share| {
+        let settings = Settings { target_groups: Some(share), ..small(Settings::recipe(method, 2, None)) };
+        let net = net(Kind::SmallCnn, 8.0, &device);
+        Run::new(net, &data(), &preprocessing(), settings, &device).train().unwrap_err().to_string()
+    };
+    assert!(refused(MethodKind::Rda, 0.5).contains("target-group-sparsity"));
+    assert!(refused(MethodKind::ProxSg, 0.0).contains("above 0"));
+    assert!(refused(MethodKind::ProxSg, 0.99).contains("keep their layers alive"));
+}
+
+#[test]
+fn channels_of_a_resumed_run_go_as_without_a_break() {
+    let settings =
+        Settings { target_groups: Some(0.5), ..small(Settings::recipe(MethodKind::ObproxSgPlus, 4, Some(0.3))) };
+    let whole = train(Kind::SmallCnn, 4.0, settings.clone());
+    let (directory, device, data, preprocessing) = (tempfile::tempdir().unwrap(), device(), data(), preprocessing());
+    let run = || {
+        let net = net(Kind::SmallCnn, 4.0, &device);
+        Run::new(net, &data, &preprocessing, settings.clone(), &device).checkpoint(directory.path(), true)
+    };
+    let mut stop = StopAfter(8 + 11);
+    run().observe(&mut stop).train().unwrap();
+    assert!(run().train().unwrap().weights == whole.weights, "not the same bits");
+}

@@ -10,7 +10,7 @@ use obprox::output::write_whole;
 use obprox::{Error, Result};
 use obprox_infer::engine::{Engine, Kernels};
 use obprox_infer::images::{Images, Preprocessing};
-use obprox_infer::{Architecture, Design, Model, Tensor, Training, Weights, architecture};
+use obprox_infer::{Architecture, Design, Model, Tensor, Training, Values, Weights, architecture};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -79,6 +79,12 @@ impl Network {
     /// Writes it compressed, whole or not at all; the size in bytes.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
         py.detach(|| self.model.write_compressed(path)).map_err(|error| raise(py, error))
+    }
+
+    /// The same network with its weights rounded: f32 (not at all), bf16 or int8.
+    fn rounded(&self, py: Python<'_>, values: &str) -> PyResult<Self> {
+        let rounded = values.parse::<Values>().and_then(|values| py.detach(|| self.model.rounded(values)));
+        rounded.map(Self::of).map_err(|error| raise(py, error))
     }
 
     /// The same network with the channels cleared that cannot change its output.
@@ -234,10 +240,11 @@ pub fn plain_name(name: &str) -> Option<&str> {
     architecture::plain_name(name)
 }
 
-/// Writes tensors of any network, compressed, whole or not at all; the size in bytes.
+/// Writes tensors of any network, rounded and compressed, whole or not at all; the size in bytes.
 #[pyfunction]
-pub fn write_tensors(py: Python<'_>, path: PathBuf, tensors: Tensors<'_>) -> PyResult<usize> {
-    let bytes = weights(tensors).and_then(|weights| py.detach(|| weights.to_compressed()));
+pub fn write_tensors(py: Python<'_>, path: PathBuf, tensors: Tensors<'_>, values: &str) -> PyResult<usize> {
+    let rounded = weights(tensors).and_then(|weights| Ok(weights.rounded(values.parse::<Values>()?)));
+    let bytes = rounded.and_then(|weights| py.detach(|| weights.to_compressed()));
     let written = bytes.and_then(|bytes| {
         write_whole(&path, |out| out.write_all(&bytes))?;
         Ok(bytes.len())

@@ -1,4 +1,4 @@
-"""Networks as small files: zeros left out, every other weight kept to the bit.
+"""Networks as small files: zeros left out, every other weight kept to the bit unless it is asked to be rounded.
 
 The format is that of ``obprox net compress`` (crates/obprox-infer/FORMAT.md). Networks that obprox can run — those of
 :mod:`obprox.torch.nets`, and with an example any that ``torch.fx`` can trace — are served from the file by ``obprox net
@@ -35,6 +35,7 @@ def save_compressed(
     preprocessing: Optional[Preparation] = None,
     keep_channels: bool = False,
     servable: Optional[bool] = None,
+    values: str = "f32",
 ) -> int:
     """Writes a network, or its ``state_dict``, as a compressed sparse file; the file appears whole or not at all.
 
@@ -59,6 +60,9 @@ def save_compressed(
         True refuses a network that obprox cannot run; False writes the bare tensors, whatever the network; None does
         what is possible. A ``Module`` that looks like a network of obprox is run on a few random images to see that it
         computes the same; a ``state_dict`` is taken at its names and shapes.
+    values : {"f32", "bf16", "int8"}, default="f32"
+        What tensors of two or more dimensions are rounded to: nothing, bfloat16, or whole numbers from −127 to 127 of a
+        scale for each row of the first dimension. :func:`obprox.net.read` tells by its scores what that costs.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def save_compressed(
     True
     """
     if example is not None:
-        network = _of_graph(model, example, preprocessing, labels)
+        network = _of_graph(model, example, preprocessing, labels).rounded(values)
         return (network if keep_channels else network.without_dead_channels()).write(path)
     tensors = _arrays(model.state_dict() if isinstance(model, Module) else model)
     if servable is not False:
@@ -89,11 +93,12 @@ def save_compressed(
             network = _core.Network(tensors, preprocessing, list(labels))
             if isinstance(model, Module):
                 _check_outputs(model, network)
+            network = network.rounded(values)
             return (network if keep_channels else network.without_dead_channels()).write(path)
         except DataError as error:
             if servable or labels or preprocessing:
                 raise DataError(f"obprox cannot run this network: {error}") from None
-    return _core.write_tensors(path, tensors)
+    return _core.write_tensors(path, tensors, values)
 
 
 def load_compressed(path: Path, model: Optional[Module] = None) -> Module:

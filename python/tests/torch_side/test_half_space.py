@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from obprox.torch import HalfSpace, channel_groups, shrink
+from obprox.torch import HalfSpace, OBProxSG, channel_groups, shrink, sparsity_report
 
 from .test_graph import Block, Mobile, close, images
 
@@ -25,6 +25,10 @@ OPTIMIZERS = {
     "momentum": lambda params: torch.optim.SGD(params, lr=0.05, momentum=0.9, nesterov=True),
     "adam": lambda params: torch.optim.Adam(params, lr=1e-2),
     "adamw": lambda params: torch.optim.AdamW(params, lr=1e-2),
+    # Single weights as well as whole channels.
+    "obproxsg": lambda params: OBProxSG(
+        params, lr=0.05, lambda_=1e-4, momentum=0.9, n_p=0, n_o=None, steps_per_epoch=4, target_density=0.3, total_steps=40
+    ),
 }
 
 
@@ -54,6 +58,8 @@ def test_exactly_the_share_that_was_asked_for(name, share):
     params = dict(model.named_parameters())
     dead = [all(not params[name][row].any() for name, row in group) for group in groups]
     assert sum(dead) == round(share * len(groups)) == round(steps.group_sparsity * len(groups))
+    if name == "obproxsg":
+        assert sparsity_report(model).weights.density <= 0.3
     small = shrink(model, images())
     count = lambda module: sum(parameter.numel() for parameter in module.parameters())
     assert count(small) < (1 - 0.8 * share) * count(model)

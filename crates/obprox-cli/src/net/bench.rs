@@ -1,13 +1,12 @@
 //! `obprox net bench`: sparse beside dense execution, in one run.
 
-use std::hint::black_box;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use clap::Args;
 use obprox_infer::engine::{Choice, Engine, Kernels, Layer};
-use obprox_infer::{Architecture, Kind, Model, Pattern, Sizes};
+use obprox_infer::{Architecture, DenseSizes, Kind, Model, Pattern};
 
+use super::before_after::fastest;
 use crate::failure::Failure;
 use crate::flags;
 use crate::show::{self, bold, bytes, grid, percent, plural, seconds, tight};
@@ -107,7 +106,7 @@ impl Bench {
             let (sparse, auto) = (self.engine(model, Kernels::Sparse)?, self.engine(model, Kernels::Auto)?);
             let density = density(model);
             for (&batch, points) in self.batch.iter().zip(&mut points) {
-                let times = self.race([&dense, &sparse, &auto], batch.into())?;
+                let times = fastest([&dense, &sparse, &auto], batch.into(), self.repeats.into())?;
                 let [dense, sparse, auto] = times.map(|time| time / f64::from(batch));
                 points.push((density, sparse / dense));
                 let mut row = vec![percent(density), batch.to_string()];
@@ -146,23 +145,6 @@ impl Bench {
         Engine::new(model, kernels, size).map_err(Failure::about("--size"))
     }
 
-    /// The shortest time of each engine for a batch, in seconds.
-    fn race<const N: usize>(&self, engines: [&Engine; N], batch: usize) -> Result<[f64; N], Failure> {
-        let images = vec![0.5; batch * engines[0].shape().iter().product::<usize>()];
-        let mut shortest = [f64::INFINITY; N];
-        for _ in 0..self.repeats {
-            for (engine, shortest) in engines.iter().zip(&mut shortest) {
-                // The first run after another engine's finds the caches cold, which is not what is asked.
-                for _ in 0..2 {
-                    let start = Instant::now();
-                    black_box(engine.run(&images)?);
-                    *shortest = shortest.min(start.elapsed().as_secs_f64());
-                }
-            }
-        }
-        Ok(shortest)
-    }
-
     fn by_layer(&self, models: &[Model]) -> Result<(), Failure> {
         let repeats = usize::from(self.repeats);
         let measured: Result<Vec<Measured>, Failure> = models
@@ -190,8 +172,8 @@ fn by_size(models: &[Model]) -> Result<(), Failure> {
     let rows: Result<Vec<Vec<String>>, Failure> = models
         .iter()
         .map(|model| {
-            let Sizes { dense, dense_zstd, compressed } = model.sizes()?;
-            Ok(vec![percent(density(model)), bytes(dense), of_dense(dense_zstd, dense), of_dense(compressed, dense)])
+            let (DenseSizes { bytes: dense, zstd }, compressed) = (model.dense_sizes()?, model.to_compressed()?.len());
+            Ok(vec![percent(density(model)), bytes(dense), of_dense(zstd, dense), of_dense(compressed, dense)])
         })
         .collect();
     let header = ["density", "dense", "dense, zstd -19", "compressed"].map(str::to_owned).to_vec();

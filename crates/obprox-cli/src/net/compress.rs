@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use obprox_infer::{Channels, Model};
+use obprox_infer::{Channels, DenseSizes, Model, Values};
+use obprox_nn::data::Data;
 
+use super::before_after::BeforeAfter;
 use super::flags::ImageFlags;
+use super::values::{MeasureFlags, ValueFlags, accuracy, difference};
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
-use crate::show::{self, bold, bytes, grid, pairs, percent, tight};
+use crate::show::{self, bold, grid, pairs, percent, tight};
 use crate::watch;
 
 /// Write a trained network as a small file without its zeros
@@ -39,6 +42,12 @@ pub struct Compress {
     quiet: bool,
 
     #[command(flatten)]
+    values: ValueFlags,
+
+    #[command(flatten)]
+    measure: MeasureFlags,
+
+    #[command(flatten)]
     images: ImageFlags,
 }
 
@@ -46,25 +55,28 @@ const EXAMPLES: &str = "\
 Examples:
   obprox net compress model.safetensors --out net.obz
   obprox net compress from-pytorch.safetensors --out net.obz --normalize imagenet
-  obprox net compress model.safetensors --out net.obz --normalize 0.286/0.353 --size 28";
+  obprox net compress model.safetensors --out net.obz --normalize 0.286/0.353 --size 28
+  obprox net compress model.safetensors --out net.obz --values int8 --data fashion-mnist/";
 
 impl Compress {
     pub fn run(self) -> Result<(), Failure> {
         check_file("--out", &self.out)?;
         check_distinct(&[("NET", Some(&self.net)), ("--out", Some(&self.out))])?;
         let model = self.described(Model::read(&self.net)?)?;
+        let data = self.measure.read(&self.net, &model, self.quiet)?;
         let name = self.net.display().to_string();
         let waiting = watch::waiting(format!("compressing {name}"), self.quiet);
+        let rounded = model.rounded(self.values.values)?;
         let (small, channels) = match self.keep_channels {
-            true => (model.clone(), Vec::new()),
-            false => model.without_dead_channels().map_err(Failure::about(&name))?,
+            true => (rounded, Vec::new()),
+            false => rounded.without_dead_channels().map_err(Failure::about(&name))?,
         };
-        small.write_compressed(&self.out)?;
+        let size = small.write_compressed(&self.out)?;
         drop(waiting);
         if self.quiet {
             return Ok(());
         }
-        self.report(&model, &small, &channels)
+        self.report(&model, &small, &channels, size as usize, data.as_ref())
     }
 
     /// The network with what the flags say of its images.
@@ -79,26 +91,37 @@ impl Compress {
         Model::new(design, weights, training).map_err(Failure::about(&self.net.display().to_string()))
     }
 
-    fn report(&self, model: &Model, small: &Model, channels: &[Channels]) -> Result<(), Failure> {
-        let (dense, sparse) = {
-            let _waiting = watch::waiting("comparing with zstd".into(), false);
-            (model.sizes()?, small.sizes()?.compressed)
-        };
-        let of_dense = |size: usize| format!("{}, 1/{:.1} of dense", bytes(size), dense.dense as f64 / size as f64);
-        let (nonzeros, weights) = small.density();
-        let mut rows = vec![
-            ("network", model.design().to_string()),
-            ("weights", format!("{nonzeros} of {weights} are not zero: {}", percent(nonzeros as f64 / weights as f64))),
-        ];
+    fn report(
+        &self,
+        model: &Model,
+        small: &Model,
+        channels: &[Channels],
+        size: usize,
+        data: Option<&Data>,
+    ) -> Result<(), Failure> {
+        let mut rows = vec![("network", model.design().to_string())];
         if !channels.is_empty() {
             let (cleared, total) =
                 channels.iter().fold((0, 0), |(cleared, total), layer| (cleared + layer.cleared, total + layer.total));
             rows.push(("channels", format!("{cleared} of {total} removed: the output cannot tell")));
         }
-        rows.push(("dense", bytes(dense.dense)));
-        rows.push(("dense, zstd -19", of_dense(dense.dense_zstd)));
-        rows.push(("compressed", of_dense(sparse)));
-        let mut text = format!("{}\n{}", bold(&self.out.display().to_string()), pairs(rows));
+        if self.values.values != Values::F32 {
+            rows.push(("values", format!("{}: {}", self.values.values, difference(model, small)?)));
+        }
+        // What predicts from the file leaves dead channels out.
+        let mut table = BeforeAfter::new(model, &small.cut()?)?;
+        {
+            let _waiting = watch::waiting("comparing with zstd".into(), false);
+            let DenseSizes { bytes, zstd } = model.dense_sizes()?;
+            table.size("file: safetensors", bytes, size);
+            table.size("file: its zstd -19", zstd, size);
+        }
+        if let (Some(data), Some(preprocessing)) = (data, &model.training().preprocessing) {
+            let [before, after] = [model, small].map(|model| accuracy(model, preprocessing, data));
+            table.share("accuracy", before?, after?);
+        }
+        table.times(model, small)?;
+        let mut text = format!("{}\n{}\n{}", bold(&self.out.display().to_string()), pairs(rows), table.text());
         if self.layers {
             text += "\n";
             text += &layer_table(small, channels);

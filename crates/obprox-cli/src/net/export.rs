@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use obprox_infer::Model;
 
+use super::before_after::BeforeAfter;
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
-use crate::show::{self, bold, bytes, grid, percent, tight};
+use crate::show::{self, bold, bytes};
 
 /// Write a network as ONNX or safetensors, dead channels cut out
 #[derive(Args)]
@@ -65,16 +66,7 @@ impl Export {
         if self.quiet {
             return Ok(());
         }
-        let figures = [&model, &small].map(|model| (model.parameters(), model.multiply_adds()));
-        let [(parameters, sums), (fewer, fewer_sums)] = figures;
-        let (sums, fewer_sums) = (sums?, fewer_sums?);
-        let row = |what: &str, before: usize, after: usize| {
-            let share = percent(after as f64 / before.max(1) as f64);
-            vec![what.to_owned(), before.to_string(), after.to_string(), share]
-        };
-        let header = ["", "as it is", "written", ""].map(str::to_owned).to_vec();
-        let rows = vec![row("parameters", parameters, fewer), row("multiply-adds", sums, fewer_sums)];
-        let mut text = tight(grid(header, rows)) + "\n";
+        let mut text = BeforeAfter::new(&model, &small)?.text() + "\n";
         for path in [&self.onnx, &self.safetensors].into_iter().flatten() {
             let size = std::fs::metadata(path).map_or(0, |file| file.len() as usize);
             text += &format!("{}: {}, {}\n", bold(&path.display().to_string()), small.design(), bytes(size));

@@ -151,6 +151,11 @@ pub struct TrainFlags {
     #[arg(long, value_name = "SHARE", value_parser = parse_target, allow_negative_numbers = true)]
     target_density: Option<f64>,
 
+    /// End with this share of the channels zero, exactly, held in closed loop by half-space steps; net compress and net
+    /// export cut them out. With --lambda 0 channels alone become zero
+    #[arg(long, value_name = "SHARE", value_parser = parse_target, allow_negative_numbers = true)]
+    target_group_sparsity: Option<f64>,
+
     /// Passes over the images
     #[arg(long, value_name = "N", default_value = "20", value_parser = count, allow_negative_numbers = true)]
     epochs: u64,
@@ -254,6 +259,7 @@ impl TrainFlags {
             momentum: self.momentum.unwrap_or(recipe.momentum),
             weight_decay: self.weight_decay.unwrap_or(recipe.weight_decay),
             augment,
+            target_groups: self.target_group_sparsity,
             seed: self.seed,
             eval_every: self.eval_every.or(recipe.eval_every),
             ..recipe
@@ -391,6 +397,7 @@ mod tests {
     fn flags_reach_the_settings() {
         let given = settings("--switch stalled:3 --target-density 0.02 --no-flip --pad 2 --momentum 0.9").unwrap();
         assert_eq!((given.switch, given.target.map(|plan| plan.target)), (Switch::Stalled(3), Some(0.02)));
+        assert_eq!(settings("--target-group-sparsity 0.5").unwrap().target_groups, Some(0.5));
         assert_eq!((given.augment, given.momentum), (Augment { flip: false, pad: 2 }, 0.9));
         let counted = settings("--switch iterations --np 30 --no 10").unwrap();
         assert_eq!(counted.switch, Switch::Fixed { prox: 30, orthant: Some(10), unit: Unit::Iterations });
@@ -410,6 +417,7 @@ mod tests {
             "--switch stalled:0",
             "--target-density 1",
             "--target-density 0",
+            "--target-group-sparsity 1",
             "--schedule cosine --decay 0.5",
             "--decay-every 3 --warmup 1",
             "--normalize cifar",

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use obprox_infer::{Model, Training};
+use obprox_infer::{Model, Training, Values};
 
 use super::flags::ImageFlags;
+use super::values::{MeasureFlags, ValueFlags, accuracy, difference};
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
-use crate::show::{self, bold, bytes};
+use crate::show::{self, bold, bytes, percent};
 
 /// Read an ONNX file and write it as a compressed network
 #[derive(Args)]
@@ -34,6 +35,12 @@ pub struct Import {
     quiet: bool,
 
     #[command(flatten)]
+    values: ValueFlags,
+
+    #[command(flatten)]
+    measure: MeasureFlags,
+
+    #[command(flatten)]
     images: ImageFlags,
 }
 
@@ -52,18 +59,26 @@ impl Import {
         let name = self.net.display().to_string();
         let model = Model::read_onnx(&self.net, self.images.side().map(|side| [side, side]))?;
         let model = self.described(model)?;
-        let model = match self.keep_channels {
-            true => model,
-            false => model.without_dead_channels().map_err(Failure::about(&name))?.0,
+        let data = self.measure.read(&self.net, &model, self.quiet)?;
+        let rounded = model.rounded(self.values.values)?;
+        let small = match self.keep_channels {
+            true => rounded,
+            false => rounded.without_dead_channels().map_err(Failure::about(&name))?.0,
         };
-        let size = model.write_compressed(&self.out)?;
-        match self.quiet {
-            true => Ok(()),
-            false => {
-                let out = bold(&self.out.display().to_string());
-                show::print(&format!("{out}: {}, {}\n", model.design(), bytes(size as usize)))
-            }
+        let size = small.write_compressed(&self.out)?;
+        if self.quiet {
+            return Ok(());
         }
+        let out = bold(&self.out.display().to_string());
+        let mut text = format!("{out}: {}, {}\n", small.design(), bytes(size as usize));
+        if self.values.values != Values::F32 {
+            text += &format!("{}: {}\n", self.values.values, difference(&model, &small)?);
+        }
+        if let (Some(data), Some(preprocessing)) = (data, &model.training().preprocessing) {
+            let (before, after) = (accuracy(&model, preprocessing, &data)?, accuracy(&small, preprocessing, &data)?);
+            text += &format!("accuracy: {} as it was, {} in the file\n", percent(before), percent(after));
+        }
+        show::print(&text)
     }
 
     /// The network with what the flags say of its images; they need not, of one that is not served from here.

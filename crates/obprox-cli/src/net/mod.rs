@@ -1,6 +1,8 @@
 //! `obprox net`: sparse networks. Compiled with the cargo feature `net`; without it the command says how to get it.
 
 #[cfg(feature = "net")]
+mod before_after;
+#[cfg(feature = "net")]
 mod bench;
 #[cfg(feature = "net")]
 mod commands;
@@ -30,6 +32,8 @@ mod progress;
 mod show;
 #[cfg(feature = "net")]
 mod train;
+#[cfg(feature = "net")]
+mod values;
 
 #[cfg(feature = "net")]
 pub use commands::Net;

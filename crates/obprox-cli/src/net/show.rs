@@ -31,6 +31,10 @@ pub fn train(outcome: &Outcome) -> String {
     page += &format!("{}, {epochs}, batch {}, seed {}\n\n", settings.method.name(), settings.batch, settings.seed);
     let last = &trained.last;
     let mut rows = figures(last.objective, last.loss, last.accuracy, &trained.sparsity, settings.penalty.lambda);
+    if let Some(groups) = trained.groups {
+        let (zero, all) = (groups.size - groups.nonzero, groups.size);
+        rows.push(("channels", format!("{zero} of {all} groups are zero: {}", percent(zero as f64 / all as f64))));
+    }
     rows.push(("training time", format!("{}, {}", seconds(last.seconds), plural(last.iterations, "step"))));
     page += &pairs(rows);
     page += &curves(&trained.trace);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use obprox::Status;
-use obprox_infer::{Architecture, Kind, Model, Training, Weights};
+use obprox_infer::{Architecture, Kind, Model, Training, Values, Weights};
 use obprox_nn::data::Data;
 use obprox_nn::train::{Run, has_checkpoint};
 use obprox_nn::{Net, device, initial_weights};
@@ -14,10 +14,11 @@ use super::flags::{ImageFlags, PenaltyFlags, TrainFlags, images, kinds};
 use super::log::{Log, Origin};
 use super::progress::Bar;
 use super::show::{self as page, Outcome};
+use super::values::{ValueFlags, accuracy};
 use crate::destination::{check_directory, check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{ReportFlags, count, positive};
-use crate::show;
+use crate::show::{self, pairs, percent};
 use crate::watch::interrupt;
 
 /// Train a sparse network on images: min f(x) + λ‖x‖₁, f the mean cross-entropy
@@ -49,6 +50,9 @@ pub struct Train {
     /// name ends in .obz
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    values: ValueFlags,
 
     /// Where to write the record of the run, one JSON object a line
     #[arg(long, value_name = "FILE")]
@@ -133,13 +137,19 @@ impl Train {
         let trained = run.train()?;
 
         // ---- what is kept and told ---------------------------------------------------------------------------
-        let (mut written, mut losses) = (Vec::new(), bar.losses());
+        let (mut written, mut losses, mut rounding) = (Vec::new(), bar.losses(), None);
         let saved = self.checkpoint.as_ref().filter(|_| losses.is_empty());
         if let Some(path) = &self.out {
             let labels = data.classes.clone();
             let training = Training { preprocessing: Some(preprocessing.clone()), labels };
             let model = Model::new(architecture, trained.weights.clone(), training)?;
-            written.extend(losses.write("network", path, |path| write(&model, path))?);
+            let rounded = model.rounded(self.values.values)?;
+            written.extend(losses.write("network", path, |path| write(&rounded, path))?);
+            if self.values.values != Values::F32 && !self.quiet {
+                let [before, after] = [&model, &rounded].map(|model| accuracy(model, &preprocessing, &data));
+                let (before, after) = (percent(before?), percent(after?));
+                rounding = Some(format!("{}: accuracy {before} before, {after} after rounding", self.values.values));
+            }
         }
         if let Some(log) = log {
             let (runs, log) = log.finish(&mut losses)?;
@@ -161,6 +171,7 @@ impl Train {
                 trained: &trained,
                 written: &written,
             }))?;
+            rounding.map_or(Ok(()), |told| show::print(&pairs([("values", told)])))?;
         }
         losses.end(match trained.status {
             Status::Diverged => {
@@ -208,6 +219,9 @@ impl Train {
         }
         check_distinct(&[("--start", self.start.as_deref()), ("--log", self.log.as_deref())])?;
         check_distinct(&writes)?;
+        if self.values.values != Values::F32 && !self.out.as_deref().is_some_and(is_compressed) {
+            return Err(Failure::input("--values: only a compressed file has other values: say --out FILE.obz"));
+        }
         match &self.checkpoint {
             Some(directory) => check_directory("--checkpoint", directory),
             None => Ok(()),
@@ -228,10 +242,14 @@ impl Train {
 
 /// As the name of the file asks for: small, or as PyTorch reads it.
 fn write(model: &Model, path: &Path) -> Result<(), Failure> {
-    if path.extension().is_some_and(|ending| ending == "obz") {
+    if is_compressed(path) {
         let (small, _) = model.without_dead_channels().map_err(Failure::about(&path.display().to_string()))?;
         small.write_compressed(path)?;
         return Ok(());
     }
     Ok(model.write_safetensors(path)?)
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "obz")
 }

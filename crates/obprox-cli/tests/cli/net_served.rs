@@ -75,6 +75,29 @@ mod built {
     }
 
     #[test]
+    fn rounded_values_are_smaller_and_their_cost_is_told() {
+        let shop = shop_with(&described());
+        write_idx(&shop);
+        shop.ok("net compress model.safetensors --out whole.obz --quiet");
+        let size = |name: &str| std::fs::metadata(shop.path(name)).unwrap().len();
+        let mut last = size("whole.obz");
+        for values in ["bf16", "int8"] {
+            // The labels of the images are beside them.
+            let line = format!("net compress model.safetensors --out {values}.obz --values {values}");
+            let told = shop.ok(&(line.clone() + " --data test-images-idx3-ubyte"));
+            assert!(told.contains(&format!("{values}: outputs differ by")) && told.contains("accuracy"), "{told}");
+            assert!(size(&format!("{values}.obz")) < last, "{values}");
+            last = size(&format!("{values}.obz"));
+            assert!(!shop.ok(&line).contains("accuracy"), "without data there is none");
+            shop.ok(&format!("net infer {values}.obz test-images-idx3-ubyte -q"));
+        }
+        shop.ok("net export model.safetensors --onnx out.onnx");
+        let told = shop.ok("net import out.onnx --out in.obz --values int8");
+        assert!(told.contains("int8: outputs differ by"), "{told}");
+        assert!(size("in.obz") < size("whole.obz"));
+    }
+
+    #[test]
     fn infer_predicts_pictures_and_whole_sets() {
         let shop = shop_with(&described());
         write_idx(&shop);

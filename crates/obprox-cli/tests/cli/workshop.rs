@@ -91,8 +91,9 @@ impl Workshop {
 }
 
 fn mask_time(line: &str) -> String {
-    match line.find("training time") {
-        Some(at) => line[..at].to_owned() + "training time …",
+    let timed = ["training time", "one image", "each of a batch"];
+    match timed.iter().find_map(|what| Some(line.find(what)? + what.len())) {
+        Some(end) => line[..end].to_owned() + " …",
         None => line.to_owned(),
     }
 }

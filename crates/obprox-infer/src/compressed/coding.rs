@@ -1,146 +1,123 @@
-//! The values of one tensor ↔ bytes, in three codings; FORMAT.md describes them.
+//! One tensor ↔ bytes: where its nonzero values are, and what they are.
 
+use obprox::Result;
 use serde::{Deserialize, Serialize};
 
 use super::Flaw;
-use super::bits::{BitReader, BitWriter};
+use super::parts::WRONG_SIZE;
+use super::positions::{self, Coding, WRONG_POSITIONS, count_nonzeros, is_zero};
+use super::values::{self, Layout, Values};
+use crate::weights::{Tensor, element_count};
 
-/// How a tensor's values are laid down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Coding {
-    /// Every value.
-    Dense,
-    /// One bit a value, then the nonzero ones.
-    Bitmap,
-    /// The distances between nonzero values as Rice codes, then the nonzero values.
-    Gaps,
+/// What a header says of a tensor.
+#[derive(Serialize, Deserialize)]
+pub struct Entry {
+    pub name: String,
+    pub shape: Vec<usize>,
+    coding: Coding,
+    nonzeros: usize,
+    /// All bytes of it, in files before version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
+    #[serde(default)]
+    values: Layout,
+    /// Bytes of the positions, and of each run of values.
+    #[serde(default)]
+    parts: Vec<usize>,
 }
 
-const MOST_RICE: u32 = 31;
+/// Tensors up to here are tried with their zeros too, which is shorter for a few values; and so are those that have
+/// hardly any.
+const FEW: usize = 64;
 
-/// The only zero that may be left out: a negative zero is another value.
-fn is_zero(value: f32) -> bool {
-    value.to_bits() == 0
-}
+impl Entry {
+    /// The shortest coding of a tensor: its entry and its bytes.
+    pub fn encode(name: &str, tensor: &Tensor) -> Result<(Self, Vec<u8>)> {
+        let data = tensor.data();
+        let nonzeros = count_nonzeros(data);
+        let rows = tensor.shape().first().copied().unwrap_or(1);
+        let entry = |coding, values, runs: Vec<Vec<u8>>| {
+            let parts = runs.iter().map(Vec::len).collect();
+            let shape = tensor.shape().to_vec();
+            (Self { name: name.to_owned(), shape, coding, nonzeros, bytes: None, values, parts }, runs.concat())
+        };
+        let sparse = || {
+            let (coding, places) = positions::encode(data)?;
+            let (layout, mut runs) = values::encode(data, rows, |value| !is_zero(value))?;
+            runs.insert(0, places);
+            Ok(entry(coding, layout, runs))
+        };
+        let dense = || {
+            let (layout, mut runs) = values::encode(data, rows, |_| true)?;
+            runs.insert(0, Vec::new());
+            Ok(entry(Coding::Dense, layout, runs))
+        };
+        if nonzeros == data.len() {
+            return dense();
+        }
+        if data.len() > FEW && 20 * nonzeros < 19 * data.len() {
+            return sparse();
+        }
+        let (sparse, dense) = (sparse()?, dense()?);
+        Ok(if sparse.1.len() < dense.1.len() { sparse } else { dense })
+    }
 
-/// Values that a coding keeps when zeros are left out.
-pub fn count_nonzeros(values: &[f32]) -> usize {
-    values.iter().filter(|&&value| !is_zero(value)).count()
-}
-
-/// The smallest of the codings, and the bytes in it.
-pub fn encode(values: &[f32]) -> (Coding, Vec<u8>) {
-    let gaps = gaps(values);
-    let (parameter, gap_bits) = best_rice(&gaps);
-    let nonzero_bytes = 4 * gaps.len();
-    let sizes = [
-        (4 * values.len(), Coding::Dense),
-        (values.len().div_ceil(8) + nonzero_bytes, Coding::Bitmap),
-        (1 + gap_bits.div_ceil(8) as usize + nonzero_bytes, Coding::Gaps),
-    ];
-    let (size, coding) = sizes.into_iter().min_by_key(|&(size, _)| size).expect("there are three");
-    let mut bytes = Vec::with_capacity(size);
-    let mut bits = BitWriter::default();
-    match coding {
-        Coding::Dense => {}
-        Coding::Bitmap => values.iter().for_each(|&value| bits.push(u64::from(!is_zero(value)), 1)),
-        Coding::Gaps => {
-            bytes.push(parameter as u8);
-            for &gap in &gaps {
-                bits.push_ones(gap >> parameter);
-                bits.push(0, 1);
-                bits.push(gap, parameter);
-            }
+    /// The tensor with all its zeros, one value after the other.
+    pub fn plain(name: &str, tensor: &Tensor) -> Self {
+        Self {
+            name: name.to_owned(),
+            shape: tensor.shape().to_vec(),
+            coding: Coding::Dense,
+            nonzeros: count_nonzeros(tensor.data()),
+            bytes: None,
+            values: Layout::F32,
+            parts: vec![0, 4 * tensor.len()],
         }
     }
-    bytes.extend(bits.finish());
-    let kept = values.iter().filter(|&&value| coding == Coding::Dense || !is_zero(value));
-    bytes.extend(kept.flat_map(|value| value.to_le_bytes()));
-    (coding, bytes)
-}
 
-/// The values of a tensor of `len`, of which `nonzeros` are not zero. Allocates `len` values and nothing else; the
-/// caller has seen to it that this is not too much.
-pub fn decode(coding: Coding, bytes: &[u8], len: usize, nonzeros: usize) -> Result<Vec<f32>, Flaw> {
-    let kept = if coding == Coding::Dense { len } else { nonzeros };
-    let positions = kept.checked_mul(4).and_then(|size| bytes.len().checked_sub(size)).ok_or(WRONG_SIZE)?;
-    let (positions, kept) = bytes.split_at(positions);
-    let mut kept = kept.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
-    let mut values = vec![0.0; len];
-    match coding {
-        Coding::Dense => {
-            values.iter_mut().zip(&mut kept).for_each(|(value, kept)| *value = kept);
-            if !positions.is_empty() || count_nonzeros(&values) != nonzeros {
-                return Err(WRONG_SIZE);
-            }
-            return Ok(values);
+    /// Bytes that it takes in the file; nothing where there are too many to be counted.
+    pub fn bytes(&self) -> Option<usize> {
+        self.bytes.or_else(|| self.parts.iter().try_fold(0usize, |sum, &part| sum.checked_add(part)))
+    }
+
+    /// The values. Allocates them, what they are made of, and nothing else; the caller has seen to it that so many are
+    /// not too much.
+    pub fn decode(&self, bytes: &[u8]) -> std::result::Result<Vec<f32>, Flaw> {
+        let len = element_count(&self.shape).ok_or("is too large")?;
+        let kept = if self.coding == Coding::Dense { len } else { self.nonzeros };
+        if kept > len {
+            return Err(WRONG_SIZE);
         }
-        Coding::Bitmap => {
-            let set: usize = positions.iter().map(|byte| byte.count_ones() as usize).sum();
-            let past_end = !len.is_multiple_of(8) && positions.last().is_some_and(|last| last >> (len % 8) != 0);
-            if positions.len() != len.div_ceil(8) || set != nonzeros || past_end {
-                return Err(WRONG_POSITIONS);
+        let mut rest = bytes;
+        let mut part = |size: usize| {
+            let (part, after) = rest.split_at_checked(size)?;
+            rest = after;
+            Some(part)
+        };
+        let (places, runs) = match self.bytes {
+            Some(all) => {
+                let places = all.checked_sub(4 * kept).and_then(&mut part).ok_or(WRONG_SIZE)?;
+                (places, vec![part(4 * kept).ok_or(WRONG_SIZE)?])
             }
-            let bits = positions.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
-            for ((value, _), kept) in values.iter_mut().zip(bits).filter(|(_, bit)| *bit).zip(&mut kept) {
-                *value = kept;
+            None => {
+                let parts: Option<Vec<&[u8]>> = self.parts.iter().map(|&size| part(size)).collect();
+                let parts = parts.filter(|parts| parts.len() == 1 + self.values.parts()).ok_or(WRONG_SIZE)?;
+                (parts[0], parts[1..].to_vec())
             }
-        }
-        Coding::Gaps => {
-            let (&parameter, bits) = positions.split_first().ok_or(WRONG_SIZE)?;
-            let parameter = u32::from(parameter);
-            if parameter > MOST_RICE {
-                return Err(WRONG_POSITIONS);
-            }
-            let mut bits = BitReader::new(bits);
-            let mut next = 0u64;
-            for kept in &mut kept {
-                let quotient = bits.ones().filter(|quotient| *quotient <= len as u64).ok_or(WRONG_POSITIONS)?;
-                let rest = bits.number(parameter).ok_or(WRONG_POSITIONS)?;
-                // At most 2⁶³ + 2³¹: `len` is a length in memory, and a quotient is at most 8 times the bytes of a file.
-                let gap = quotient.checked_mul(1 << parameter).ok_or(WRONG_POSITIONS)? + rest;
-                let at = next.checked_add(gap).filter(|at| *at < len as u64).ok_or(WRONG_POSITIONS)?;
-                values[at as usize] = kept;
-                next = at + 1;
-            }
-            if !bits.is_finished() {
-                return Err(WRONG_POSITIONS);
-            }
+        };
+        let rows = self.shape.first().copied().unwrap_or(1);
+        let values = Values::decode(self.values, &runs, kept, len, rows)?;
+        let mut data = vec![0.0; len];
+        let mut index = 0;
+        positions::decode(self.coding, places, len, self.nonzeros, |at| {
+            data[at] = values.get(index, at);
+            index += 1;
+        })?;
+        // A zero among the nonzeros would make two files of one network.
+        match count_nonzeros(&data) == self.nonzeros {
+            true => Ok(data),
+            false if self.coding == Coding::Dense => Err(WRONG_SIZE),
+            false => Err(WRONG_POSITIONS),
         }
     }
-    // A zero among the nonzeros would make two files of one network.
-    match count_nonzeros(&values) == nonzeros {
-        true => Ok(values),
-        false => Err(WRONG_POSITIONS),
-    }
-}
-
-const WRONG_SIZE: Flaw = "has another size than its header says";
-const WRONG_POSITIONS: Flaw = "has corrupt positions";
-
-/// How many zeros come before each nonzero, since the one before it.
-fn gaps(values: &[f32]) -> Vec<u64> {
-    let positions = values.iter().enumerate().filter(|(_, value)| !is_zero(**value)).map(|(at, _)| at as u64);
-    let mut next = 0;
-    let gaps = positions.map(|at| {
-        let gap = at - next;
-        next = at + 1;
-        gap
-    });
-    gaps.collect()
-}
-
-/// The parameter that makes the codes shortest, and their bits. The cost is convex in the parameter: each step halves
-/// what the quotients take and adds one bit a code.
-fn best_rice(gaps: &[u64]) -> (u32, u64) {
-    let cost = |parameter: u32| gaps.iter().map(|gap| (gap >> parameter) + 1 + u64::from(parameter)).sum::<u64>();
-    let mut best = (0, cost(0));
-    for parameter in 1..=MOST_RICE {
-        match cost(parameter) {
-            bits if bits < best.1 => best = (parameter, bits),
-            _ => break,
-        }
-    }
-    best
 }

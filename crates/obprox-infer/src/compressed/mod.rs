@@ -2,7 +2,11 @@
 
 mod bits;
 mod coding;
+mod parts;
+mod positions;
+mod values;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -10,13 +14,15 @@ use std::path::Path;
 
 use obprox::output::write_whole;
 use obprox::{Error, Result};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::architecture::Architecture;
 use crate::model::{Design, Model, Training};
 use crate::network::Network;
 use crate::weights::{Tensor, Weights, element_count};
-use coding::Coding;
+use coding::Entry;
+use parts::{BEST, frame, unpack};
 
 /// What is wrong with a file.
 type Flaw = &'static str;
@@ -24,7 +30,7 @@ type Flaw = &'static str;
 /// The control character stops a terminal, the line end shows a mangled transfer.
 const MAGIC: &[u8; 8] = b"OBZNET\x1a\n";
 /// The versions that are read; the last one is written.
-const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
 /// Bytes before the header.
 const PREFIX: usize = 32;
 
@@ -32,6 +38,10 @@ const PREFIX: usize = 32;
 const UNFOLDED_BYTES: u64 = 64 << 20;
 /// … and beyond that so many times the size of the file.
 const UNFOLDED_RATIO: u64 = 1000;
+/// A header may be so many times as long as its frame.
+const HEADER_RATIO: usize = 200;
+/// The version since which headers may be frames.
+const PACKED_HEADERS: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -44,16 +54,13 @@ struct Header {
     #[serde(flatten)]
     training: Training,
     tensors: Vec<Entry>,
+    /// Where all tensors together are one frame of zstd: the bytes in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unfolded: Option<usize>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    name: String,
-    shape: Vec<usize>,
-    coding: Coding,
-    nonzeros: usize,
-    bytes: usize,
-}
+/// Networks up to here are tried as one frame too: a handful of tensors have more in common than each has in itself.
+const SMALL: usize = 256 << 10;
 
 /// Whether these are the first bytes of a compressed network.
 pub fn is_compressed(bytes: &[u8]) -> bool {
@@ -94,7 +101,7 @@ impl Model {
         if !unfolds_to_a_fair_size(asked.values(), bytes) {
             return Err(Error::Data(format!("is too small a file for {design}: {AGAIN}")));
         }
-        let weights = unfold(header.tensors, body, |name, shape| match asked.get(name) == Some(shape) {
+        let weights = unfold(header.tensors, &body, |name, shape| match asked.get(name) == Some(shape) {
             true => Ok(()),
             false => Err("is not a parameter of the network, or not of its shape"),
         })?;
@@ -138,7 +145,7 @@ impl Weights {
         if !unfolds_to_a_fair_size(header.tensors.iter().map(|entry| &entry.shape), bytes) {
             return Err(Error::Data(format!("is too small a file for what it says it holds: {AGAIN}")));
         }
-        unfold(header.tensors, body, |_, _| Ok(()))
+        unfold(header.tensors, &body, |_, _| Ok(()))
     }
 
     /// The bytes of a compressed file that names no architecture.
@@ -147,23 +154,20 @@ impl Weights {
     }
 }
 
-/// What a network takes on disk, in bytes.
+/// What a network takes on disk with all its zeros, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sizes {
+pub struct DenseSizes {
     /// As safetensors.
-    pub dense: usize,
+    pub bytes: usize,
     /// As safetensors compressed by `zstd -19`.
-    pub dense_zstd: usize,
-    /// As a compressed network.
-    pub compressed: usize,
+    pub zstd: usize,
 }
 
 impl Model {
-    /// What the network takes in each form. It is compressed for this in every one of them.
-    pub fn sizes(&self) -> Result<Sizes> {
+    /// What the network takes with all its zeros. It is written and compressed for this.
+    pub fn dense_sizes(&self) -> Result<DenseSizes> {
         let dense = self.to_safetensors()?;
-        let zstd = zstd::bulk::compress(&dense, 19).map_err(|error| Error::Data(format!("zstd fails: {error}")))?;
-        Ok(Sizes { dense: dense.len(), dense_zstd: zstd.len(), compressed: self.to_compressed()?.len() })
+        Ok(DenseSizes { bytes: dense.len(), zstd: frame(&dense, BEST)?.len() })
     }
 }
 
@@ -175,7 +179,11 @@ fn unfolds_to_a_fair_size<'a>(mut shapes: impl Iterator<Item = &'a Vec<usize>>, 
         let values = u64::try_from(element_count(shape)?).ok()?;
         sum.checked_add(values.checked_mul(4)?)
     });
-    size.is_some_and(|size| size <= UNFOLDED_BYTES.max((bytes.len() as u64).saturating_mul(UNFOLDED_RATIO)))
+    size.is_some_and(|size| is_fair_size(size, bytes))
+}
+
+fn is_fair_size(size: u64, bytes: &[u8]) -> bool {
+    size <= UNFOLDED_BYTES.max((bytes.len() as u64).saturating_mul(UNFOLDED_RATIO))
 }
 
 /// Entries and their bytes → tensors. Nothing is allocated for an entry before `check` has seen its name and shape; the
@@ -187,17 +195,16 @@ fn unfold(
 ) -> Result<Weights> {
     let mut weights = Weights::new();
     for entry in entries {
-        let Entry { name, shape, coding, nonzeros, bytes } = entry;
-        let wrong = |flaw: Flaw| Error::Data(format!("{name} {flaw}: {AGAIN}"));
-        check(&name, &shape).map_err(wrong)?;
-        if weights.get(&name).is_some() {
+        let wrong = |flaw: Flaw| Error::Data(format!("{} {flaw}: {AGAIN}", entry.name));
+        check(&entry.name, &entry.shape).map_err(wrong)?;
+        if weights.get(&entry.name).is_some() {
             return Err(wrong("is there twice"));
         }
-        let (encoded, rest) = body.split_at_checked(bytes).ok_or_else(|| wrong("ends beyond the end of the file"))?;
+        let parts = entry.bytes().and_then(|bytes| body.split_at_checked(bytes));
+        let (encoded, rest) = parts.ok_or_else(|| wrong("ends beyond the end of the file"))?;
         body = rest;
-        let len = element_count(&shape).ok_or_else(|| wrong("is too large"))?;
-        let values = coding::decode(coding, encoded, len, nonzeros).map_err(wrong)?;
-        weights.insert(name, Tensor::new(shape, values)?);
+        let values = entry.decode(encoded).map_err(wrong)?;
+        weights.insert(entry.name, Tensor::new(entry.shape, values)?);
     }
     match body.is_empty() {
         true => Ok(weights),
@@ -207,45 +214,60 @@ fn unfold(
 
 /// Tensors → the bytes of a file.
 fn fold(design: Option<&Design>, training: &Training, weights: &Weights) -> Result<Vec<u8>> {
-    let mut body = Vec::new();
-    let mut tensors = Vec::new();
-    for (name, tensor) in weights.iter() {
-        let (coding, bytes) = coding::encode(tensor.data());
-        tensors.push(Entry {
-            name: name.to_owned(),
-            shape: tensor.shape().to_vec(),
-            coding,
-            nonzeros: coding::count_nonzeros(tensor.data()),
-            bytes: bytes.len(),
-        });
-        body.extend(bytes);
-    }
     let (architecture, graph) = match design {
         Some(Design::Known(architecture)) => (Some(*architecture), None),
         Some(Design::Graph(network)) => (None, Some(network.clone())),
         None => (None, None),
     };
-    let header = Header { architecture, graph, training: training.clone(), tensors };
-    let header = serde_json::to_vec(&header).map_err(|error| Error::Data(error.to_string()))?;
-    let header_len = u32::try_from(header.len()).map_err(|_| Error::Data("has too long a header".into()))?;
+    let tensors: Vec<(&str, &Tensor)> = weights.iter().collect();
+    let coded: Result<Vec<(Entry, Vec<u8>)>> =
+        tensors.par_iter().map(|(name, tensor)| Entry::encode(name, tensor)).collect();
+    let (entries, bytes): (Vec<Entry>, Vec<Vec<u8>>) = coded?.into_iter().unzip();
+    let header = Header { architecture, graph, training: training.clone(), tensors: entries, unfolded: None };
+    let each = seal(&header, &bytes.concat())?;
+    let all: usize = weights.iter().map(|(_, tensor)| 4 * tensor.len()).sum();
+    if all > SMALL {
+        return Ok(each);
+    }
+    let values = weights.iter().flat_map(|(_, tensor)| tensor.data()).flat_map(|value| value.to_le_bytes());
+    let body = frame(&values.collect::<Vec<u8>>(), BEST)?;
+    let entries = tensors.iter().map(|(name, tensor)| Entry::plain(name, tensor)).collect();
+    let together = seal(&Header { tensors: entries, unfolded: Some(all), ..header }, &body)?;
+    Ok(if together.len() < each.len() { together } else { each })
+}
+
+/// A header and what follows it → the bytes of a file.
+fn seal(header: &Header, body: &[u8]) -> Result<Vec<u8>> {
+    let header = serde_json::to_vec(header).map_err(|error| Error::Data(error.to_string()))?;
+    let too_long = |_| Error::Data("has too long a header".into());
+    let full = u32::try_from(header.len()).map_err(too_long)?;
+    let packed = frame(&header, BEST)?;
+    let (header, full) = if packed.len() < header.len() { (packed, full) } else { (header, 0) };
     let mut check = crc32fast::Hasher::new();
     check.update(&header);
-    check.update(&body);
+    check.update(body);
     let mut file = Vec::with_capacity(PREFIX + header.len() + body.len());
     file.extend_from_slice(MAGIC);
     file.extend_from_slice(&VERSIONS.end().to_le_bytes());
-    file.extend_from_slice(&header_len.to_le_bytes());
+    file.extend_from_slice(&(header.len() as u32).to_le_bytes());
     file.extend_from_slice(&((PREFIX + header.len() + body.len()) as u64).to_le_bytes());
     file.extend_from_slice(&check.finalize().to_le_bytes());
-    file.extend_from_slice(&[0; 4]);
+    file.extend_from_slice(&full.to_le_bytes());
     file.extend(header);
-    file.extend(body);
+    file.extend_from_slice(body);
     Ok(file)
 }
 
-/// The header and what follows it, once the file is known to be whole.
-fn open(bytes: &[u8]) -> Result<(Header, &[u8])> {
-    open_sound(bytes).map_err(|flaw| Error::Data(format!("{flaw}: {AGAIN}")))
+/// The header and the tensors that follow it, once the file is known to be whole.
+fn open(bytes: &[u8]) -> Result<(Header, Cow<'_, [u8]>)> {
+    let wrong = |flaw: Flaw| Error::Data(format!("{flaw}: {AGAIN}"));
+    let (header, body) = open_sound(bytes).map_err(wrong)?;
+    let Some(unfolded) = header.unfolded else { return Ok((header, Cow::Borrowed(body))) };
+    if !is_fair_size(unfolded as u64, bytes) {
+        return Err(wrong("is too small a file for what it says it holds"));
+    }
+    let body = unpack(body, unfolded).map_err(wrong)?;
+    Ok((header, body))
 }
 
 fn open_sound(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Flaw> {
@@ -255,16 +277,22 @@ fn open_sound(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Flaw> {
     if !is_compressed(prefix) {
         return Err("is no compressed network of obprox");
     }
-    if !VERSIONS.contains(&word(8)) {
+    let version = word(8);
+    if !VERSIONS.contains(&version) {
         return Err("is of another version of obprox");
     }
     if length != bytes.len() as u64 {
         return Err("has another length than it says");
     }
-    if word(24) != crc32fast::hash(rest) || word(28) != 0 {
+    let full = word(28) as usize;
+    if word(24) != crc32fast::hash(rest) || version < PACKED_HEADERS && full != 0 {
         return Err("is corrupt (its checksum does not agree)");
     }
-    let (header, body) = rest.split_at_checked(word(12) as usize).ok_or("has a header beyond its end")?;
-    let header = serde_json::from_slice(header).map_err(|_| "has a header that is not one")?;
+    let (stored, body) = rest.split_at_checked(word(12) as usize).ok_or("has a header beyond its end")?;
+    if full > HEADER_RATIO * stored.len() {
+        return Err("has a header that is too long");
+    }
+    let header = if full > 0 { unpack(stored, full)? } else { Cow::Borrowed(stored) };
+    let header = serde_json::from_slice(&header).map_err(|_| "has a header that is not one")?;
     Ok((header, body))
 }

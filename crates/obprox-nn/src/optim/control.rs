@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
-use burn::tensor::{Tensor, TensorData};
+use burn::module::{Module, ParamId};
 use obprox::switch::Phase;
 use obprox::{Error, Result};
 
 use super::density::{Begun, Plan, Trial, size, thresholds};
+use super::params::{put, values};
 
 /// Keeps a module to a plan.
 #[derive(Clone, Debug)]
@@ -93,39 +93,12 @@ impl DensityControl {
             }
         }
         controlled.reached = controlled.nonzero <= Plan::keep(self.plan.target, all);
-        (trial.map(&mut Put(new)), controlled)
+        (put(trial, new), controlled)
     }
 
     /// The penalised parameters.
     fn values<M: Module>(&self, module: &M) -> BTreeMap<ParamId, Vec<f32>> {
-        let mut take = Take { of: self, values: BTreeMap::new() };
-        module.visit(&mut take);
-        take.values
-    }
-}
-
-struct Take<'a> {
-    of: &'a DensityControl,
-    values: BTreeMap<ParamId, Vec<f32>>,
-}
-
-impl ModuleVisitor for Take<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.of.weights.contains_key(&param.id) {
-            let values = param.val().inner().into_data().convert::<f32>().try_into_vec::<f32>();
-            self.values.insert(param.id, values.expect("just converted"));
-        }
-    }
-}
-
-struct Put(BTreeMap<ParamId, Vec<f32>>);
-
-impl ModuleMapper for Put {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(values) = self.0.remove(&param.id) else { return param };
-        param.map(|old| {
-            let data = TensorData::new(values, old.shape()).convert_dtype(old.dtype());
-            Tensor::from_inner(Tensor::from_data(data, &old.device().inner())).require_grad()
-        })
+        let found = values(module, |id| self.weights.contains_key(id));
+        found.into_iter().map(|(id, (_, values))| (id, values)).collect()
     }
 }

@@ -23,8 +23,10 @@
 
 mod control;
 mod density;
+mod groups;
 mod obprox_sg;
 mod operators;
+mod params;
 mod phase;
 mod prox_sg;
 mod prox_svrg;
@@ -35,6 +37,7 @@ use serde::{Deserialize, Serialize};
 
 pub use control::{Controlled, DensityControl};
 pub use density::{Begun, Plan, Trial, size, thresholds};
+pub use groups::{GroupControl, Rows};
 pub use obprox::switch::Phase;
 pub use obprox_sg::{ObproxSg, ObproxSgConfig, ObproxSgState};
 pub use operators::{dual_average, face, hold, prox, shrink};

@@ -1,20 +1,22 @@
 //! A run: what it needs, what it starts from, what is left of it.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use burn::module::ParamId;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use obprox::{Error, Result, Status};
-use obprox_infer::Weights;
 use obprox_infer::images::{Images, Preprocessing};
+use obprox_infer::{Group, Model, Weights};
 
 use super::checkpoint::{Saved, State};
 use super::optimizer::optimizer;
 use super::training::Training;
-use super::{EpochRecord, Observer, Settings, Sparsity, Start};
+use super::{Count, EpochRecord, Observer, Settings, Sparsity, Start};
 use crate::data::{Augment, Data, Feed};
 use crate::net::Net;
-use crate::optim::{DensityControl, Phase, PhaseCell};
+use crate::optim::{DensityControl, GroupControl, Phase, PhaseCell, Rows};
 
 /// A run that took place.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct Trained {
     pub weights: Weights,
     /// How sparse they are.
     pub sparsity: Sparsity,
+    /// Groups of channels that are zero, and all, where a share of them was asked for.
+    pub groups: Option<Count>,
     /// How it ended: after all epochs (`MaxEpochs`), all epochs and not as sparse as was asked for (`Missed`), because an
     /// observer said so (`Stopped`), or with a loss or a weight that was no longer finite (`Diverged`, the weights being
     /// the last good ones).
@@ -93,6 +97,7 @@ impl<'a> Run<'a> {
         self.check_images()?;
         let (state, optimizer, phase) = self.open()?;
         let control = self.control()?;
+        let groups = self.groups()?;
         let start = Start {
             net: &self.net,
             settings: &self.settings,
@@ -115,6 +120,7 @@ impl<'a> Run<'a> {
             net: self.net,
             optimizer,
             control,
+            groups,
             phase,
             state,
             settings: self.settings,
@@ -134,10 +140,26 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Steps of the whole run.
+    fn steps(&self) -> u64 {
+        self.data.train.len().div_ceil(self.settings.batch) as u64 * self.settings.epochs
+    }
+
+    /// What makes the share of channels zero that was asked for.
+    fn groups(&self) -> Result<Option<GroupControl>> {
+        let Some(share) = self.settings.target_groups else { return Ok(None) };
+        let model = Model::new(self.net.architecture(), self.net.weights()?, obprox_infer::Training::default())?;
+        let ids: HashMap<String, ParamId> =
+            self.net.params().into_iter().map(|param| (param.name, param.id)).collect();
+        let of_group = |group: Group| group.into_iter().map(|(name, row)| (ids[&name], row)).collect();
+        let groups: Vec<Rows> = model.channel_groups()?.into_iter().map(of_group).collect();
+        GroupControl::new(share, self.steps(), &self.net, &groups).map(Some)
+    }
+
     /// What keeps the network to the density that was asked for.
     fn control(&self) -> Result<Option<DensityControl>> {
         let Some(plan) = self.settings.target else { return Ok(None) };
-        let steps = self.data.train.len().div_ceil(self.settings.batch) as u64 * self.settings.epochs;
+        let steps = self.steps();
         let params = self.net.params();
         let lambdas = params.iter().map(|param| (param.id, self.settings.penalty.of(&param.name, param.rank)));
         let sparsity = self.settings.penalty.measure(&params, &self.net.weights()?);

@@ -27,6 +27,9 @@ pub struct Settings {
     pub switch: Switch,
     /// The density that the run ends with at most, held in closed loop: λ follows what is still to be lost.
     pub target: Option<Plan>,
+    /// The share of the groups of channels that the run ends with as zeros, exactly; they can be cut out.
+    #[serde(default)]
+    pub target_groups: Option<f64>,
     /// γ of RDA.
     pub gamma: f64,
     /// Whether Prox-SVRG takes the mean of an epoch's iterates instead of the last.
@@ -60,6 +63,7 @@ impl Settings {
             schedule: Schedule::Steps { factor: 0.1, every: 60 },
             switch,
             target: None,
+            target_groups: None,
             gamma: 20.0,
             average: false,
             momentum: 0.0,
@@ -131,6 +135,10 @@ impl Settings {
             ));
         }
         self.check_target()?;
+        if self.target_groups.is_some() && matches!(self.method, MethodKind::Rda | MethodKind::ProxSvrg) {
+            let message = format!("{} makes its steps of more than the last weights: name another", self.method.name());
+            return Err(Error::parameter("target-group-sparsity", message));
+        }
         if self.switches() { self.switch.check_for_network(test) } else { Ok(()) }
     }
 
@@ -156,7 +164,7 @@ impl Settings {
             _ => serde_json::Map::new(),
         };
         let (ours, theirs) = (fields(self), fields(other));
-        let open = !self.schedule.knows_its_end() && self.target.is_none();
+        let open = !self.schedule.knows_its_end() && self.target.is_none() && self.target_groups.is_none();
         let free = |name: &str| open && name == "epochs";
         let differ = |name: &&String| !free(name) && ours.get(*name) != theirs.get(*name);
         ours.keys().filter(differ).map(|name| name.replace('_', "-")).collect()

@@ -11,10 +11,10 @@ use obprox_infer::{Architecture, Model, Weights};
 
 use super::checkpoint::{self, State};
 use super::evaluate::{cross_entropy, evaluate};
-use super::{EpochRecord, Observer, Place, Progress, Settings, Sparsity, Trained};
+use super::{Count, EpochRecord, Observer, Place, Progress, Settings, Sparsity, Trained};
 use crate::data::{Batch, Feed};
 use crate::net::{NamedParam, Net};
-use crate::optim::{Anchor, Begun, DensityControl, IterateMean, Phase, PhaseCell};
+use crate::optim::{Anchor, Begun, DensityControl, GroupControl, IterateMean, Phase, PhaseCell};
 
 /// A run under way.
 pub(super) struct Training<'a> {
@@ -24,6 +24,7 @@ pub(super) struct Training<'a> {
     pub params: Vec<NamedParam>,
     pub optimizer: ModuleOptimizer,
     pub control: Option<DensityControl>,
+    pub groups: Option<GroupControl>,
     pub phase: PhaseCell,
     pub settings: Settings,
     pub device: Device,
@@ -160,6 +161,7 @@ impl Training<'_> {
         self.phase.set(phase);
         self.state.phase = phase;
         let alpha = self.alpha();
+        let before = self.groups.is_some().then(|| self.net.clone());
         match self.descent(phase) {
             Some(descent) => self.controlled_step(alpha, gradients, phase, descent),
             None => {
@@ -169,6 +171,9 @@ impl Training<'_> {
         }
         self.state.step += 1;
         self.state.iterations += 1;
+        if let (Some(groups), Some(before)) = (&self.groups, before) {
+            self.net = groups.project(&before, self.net.clone(), self.state.iterations);
+        }
         self.state.loss_sum += loss * images as f64;
         self.count_time(phase, begun);
         let progress = Progress {
@@ -388,7 +393,9 @@ impl Training<'_> {
         };
         let (trace, seconds) = (self.state.trace.clone(), self.state.seconds);
         let confusion = self.confusion.take().filter(|_| last.accuracy.is_some());
-        let trained = Trained { weights, sparsity, status, trace, last, confusion, seconds };
+        let groups = self.groups.as_ref().filter(|_| status != Status::Diverged).map(|groups| groups.count(&self.net));
+        let groups = groups.map(|(zero, size)| Count { nonzero: size - zero, size });
+        let trained = Trained { weights, sparsity, groups, status, trace, last, confusion, seconds };
         self.observers.iter_mut().for_each(|observer| observer.end(&trained));
         Ok(trained)
     }
