@@ -234,7 +234,13 @@ def _fit(given):
 
 def main(arguments=None):
     """Runs the command: 0 done, 2 what was given is wrong, 1 anything else."""
-    given = parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for at, word in enumerate(words[:-1]):
+        if word == "--class-weight":
+            # Labels may be negative, which would look like a flag.
+            words[at : at + 2] = [f"{word}={words[at + 1]}"]
+            break
+    given = parser().parse_args(words)
     try:
         return _fit(given)
     except ClusterError as error:

