@@ -31,7 +31,15 @@ class Matrix:
 
 @final
 class Cluster:
-    def __new__(cls, map: Callable[[bytes], Iterable[bytes]], *, n_cols: int = 0, room: int = 1073741824) -> Cluster: ...
+    def __new__(
+        cls,
+        map: Callable[[bytes], Iterable[bytes]],
+        *,
+        reduce: Optional[Callable[[bytes, int, int], Iterable[bytes]]] = None,
+        piece: Optional[int] = None,
+        n_cols: int = 0,
+        room: int = 1073741824,
+    ) -> Cluster: ...
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
@@ -40,6 +48,8 @@ class Cluster:
     def n_shards(self) -> int: ...
     @property
     def passes(self) -> int: ...
+    @property
+    def has_offsets(self) -> bool: ...
     @property
     def names(self) -> Optional[list[str]]: ...
     @property
@@ -52,15 +62,27 @@ def work_rows(
     matrix: Optional[Matrix] = None,
     targets: Optional[_Floats] = None,
     weights: Optional[_Floats] = None,
+    offsets: Optional[_Floats] = None,
     *,
     name: str = "",
     names: Optional[Sequence[str]] = None,
     threads: int = 1,
 ) -> bytes: ...
 def work_file(
-    number: int, request: bytes, path: _Path, *, label: Optional[str] = None, threads: int = 1
+    number: int,
+    request: bytes,
+    path: _Path,
+    *,
+    label: Optional[str] = None,
+    weights: Optional[_Path] = None,
+    offsets: Optional[_Path] = None,
+    header: Optional[bool] = None,
+    format: Optional[str] = None,
+    threads: int = 1,
 ) -> bytes: ...
 def is_kept(number: int, request: bytes) -> bool: ...
+def cut_reply(reply: bytes, count: int, width: int) -> list[bytes]: ...
+def add_replies(replies: Sequence[bytes]) -> bytes: ...
 @final
 class Shards:
     def __new__(

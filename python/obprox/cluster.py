@@ -23,7 +23,10 @@ from ._parameters import penalty, threads, weights_of_classes
 from .exceptions import ClusterError, DataError, ParameterError
 from .solvers import name as solver_name
 
-__all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "answer"]
+__all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "added", "answer", "pieces"]
+
+#: Numbers of a reply that are added up in one place before they come to the driver.
+PIECE = 1 << 19
 
 #: What a process keeps of what it made of its shards, unless it is told otherwise.
 MEMORY = 1 << 30
@@ -31,21 +34,26 @@ MEMORY = 1 << 30
 
 @dataclass(frozen=True)
 class Rows:
-    """A shard in memory: rows of numpy or of scipy, targets as numbers, weights or None."""
+    """A shard in memory: rows of numpy or of scipy, targets as numbers, weights and offsets or None."""
 
     X: Any
     y: Any
     weights: Any = None
     name: str = "a shard"
     columns: Optional[list[str]] = None
+    offsets: Any = None
 
 
 @dataclass(frozen=True)
 class File:
-    """A shard that is a file, opened where it is worked on."""
+    """A shard that is a file, with files of its weights and offsets or None, opened where it is worked on."""
 
     path: str
     label: Optional[str] = None
+    weights: Optional[str] = None
+    offsets: Optional[str] = None
+    header: Optional[bool] = None
+    format: Optional[str] = None
 
 
 class Shards(Protocol):
@@ -54,6 +62,10 @@ class Shards(Protocol):
     def map(self, request: bytes) -> Iterable[bytes]:
         """Has :func:`answer` called for every shard, with its number, and gives the replies in their order."""
         ...
+
+    # An engine that can add replies up on their way has two more, and is then sent what is wide by them: ``piece``, the
+    # least numbers of a piece, and ``reduce(request, count, width)``. That has :func:`pieces` called for every shard and
+    # :func:`added` for the pieces of each number, and gives the sums in the order of the pieces.
 
 
 def answer(number: int, request: bytes, shard: Any) -> bytes:
@@ -74,7 +86,10 @@ def answer(number: int, request: bytes, shard: Any) -> bytes:
         Sums, for the driver.
     """
     if isinstance(shard, File):
-        return _core.work_file(number, request, shard.path, label=shard.label)
+        beside = {"weights": shard.weights, "offsets": shard.offsets}
+        return _core.work_file(
+            number, request, shard.path, label=shard.label, header=shard.header, format=shard.format, **beside
+        )
     if _core.is_kept(number, request):
         return _core.work_rows(number, request, name=shard.name)
     X = shard.X
@@ -85,9 +100,18 @@ def answer(number: int, request: bytes, shard: Any) -> bytes:
         X = X.astype(np.float64)
     # What came over a network may lie anywhere in its message.
     floats = lambda values: None if values is None else np.require(values, dtype=np.float64, requirements="CA")
-    weights = floats(shard.weights)
-    y = floats(shard.y)
-    return _core.work_rows(number, request, rows(X, 1), y, weights, name=shard.name, names=shard.columns)
+    numbers = [floats(values) for values in (shard.y, shard.weights, shard.offsets)]
+    return _core.work_rows(number, request, rows(X, 1), *numbers, name=shard.name, names=shard.columns)
+
+
+def pieces(number: int, request: bytes, shard: Any, count: int, width: int) -> list[bytes]:
+    """The reply of a shard in so many pieces of such a width."""
+    return _core.cut_reply(answer(number, request, shard), count, width)
+
+
+def added(replies: list[bytes]) -> bytes:
+    """The sum of the pieces of one number, which are in the order of the shards."""
+    return _core.add_replies(replies)
 
 
 class InProcess:
@@ -131,20 +155,27 @@ class Driver:
 
     def __init__(self, shards: Shards, *, n_features: int = 0, memory: int = MEMORY) -> None:
         self._shards, self._error = shards, None
-        self.cluster = self.call(_core.Cluster, self._map, n_cols=n_features, room=int(memory))
+        ways = {"n_cols": n_features, "room": int(memory)}
+        if hasattr(shards, "reduce"):
+            ways.update(reduce=self._raising(shards.reduce), piece=int(shards.piece))
+        self.cluster = self.call(_core.Cluster, self._raising(shards.map), **ways)
         if self.cluster.notice is not None:
             warnings.warn(self.cluster.notice, stacklevel=3)
 
-    def _map(self, request):
-        try:
-            yield from self._shards.map(request)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            # The core knows its own errors; what an engine raises is raised again as it is, once the core has ended.
-            is_known = isinstance(error, (Exception, KeyboardInterrupt))
-            self._error = error if is_known else ClusterError(f"a worker broke off: {error}")
-            raise RuntimeError("the engine failed") from None
+    def _raising(self, function):
+        """The same, whose errors are kept: the core knows its own, and others are raised again once it has ended."""
+
+        def raising(*arguments):
+            try:
+                yield from function(*arguments)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                is_known = isinstance(error, (Exception, KeyboardInterrupt))
+                self._error = error if is_known else ClusterError(f"a worker broke off: {error}")
+                raise RuntimeError("the engine failed") from None
+
+        return raising
 
     def call(self, function: Any, *args: Any, **keywords: Any) -> Any:
         """Calls something that asks the shards; what the engine raises meanwhile is raised."""
@@ -169,7 +200,7 @@ class Distributed:
             raise ParameterError(f"solver: {solver!r} needs the rows in memory; rows on other machines have 'auto'")
         driver = Driver(shards, n_features=n_features, memory=self.worker_memory)
         names = names if names is not None else driver.cluster.names
-        self.n_features_in_ = driver.cluster.shape[1]
+        self.n_features_in_, self._has_offset = driver.cluster.shape[1], driver.cluster.has_offsets
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         try:
@@ -216,8 +247,18 @@ class Distributed:
         )
 
 
-def files(patterns: Any, label: Optional[str] = None) -> list[File]:
-    """The shards that file names or patterns stand for, in the order of their names."""
+def files(patterns: Any, *, weights: Any = None, offsets: Any = None, **how: Any) -> list[File]:
+    """The shards that file names or patterns stand for, in the order of their names; weights and offsets are as many."""
+    found = _named("files", patterns)
+    beside = {}
+    for name, given in (("weights", weights), ("offsets", offsets)):
+        beside[name] = [None] * len(found) if given is None else _named(name, given)
+        if len(beside[name]) != len(found):
+            raise ParameterError(f"{name}: give a file for each of the {len(found)} shards, not {len(beside[name])}")
+    return [File(path, weights=w, offsets=o, **how) for path, w, o in zip(found, beside["weights"], beside["offsets"])]
+
+
+def _named(what, patterns):
     import glob
 
     found: list[str] = []
@@ -225,9 +266,9 @@ def files(patterns: Any, label: Optional[str] = None) -> list[File]:
         pattern = os.fspath(pattern)
         some = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
         if not some:
-            raise ParameterError(f"files: there is no file {pattern!r}")
+            raise ParameterError(f"{what}: there is no file {pattern!r}")
         found += some
-    return [File(os.path.abspath(path), label) for path in found]
+    return [os.path.abspath(path) for path in found]
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ from __future__ import annotations
 import copy
 import time
 import uuid
+from operator import getitem
 from typing import Any
 
 import numpy as np
 
 from . import linear_model
-from .cluster import Distributed, Rows, answer, files
+from .cluster import PIECE, Distributed, Rows, added, answer, files, pieces
 from .exceptions import ClusterError, ParameterError
 
 __all__ = ["ElasticNet", "Lasso", "LogisticRegression", "SparseClassifier", "SparseRegressor"]
@@ -45,16 +46,40 @@ class DaskShards:
         self._client, self._shards, self._timeout = client, shards, timeout
         self._run, self._passes = uuid.uuid4().hex[:12], 0
 
+    #: Numbers of a reply that are added up on one worker before they come to the driver.
+    piece = PIECE
+
     def map(self, request: bytes) -> Any:
         """The replies of all shards, in their order."""
+        return self._each(self._ask(answer, request))
+
+    def reduce(self, request: bytes, count: int, width: int) -> Any:
+        """The sums of all shards, piece by piece: each added up on a worker, which has the others send it theirs."""
+        asked = self._ask(pieces, request, count, width)
+        name = self._name()
+        sums = []
+        for piece in range(count):
+            keys = [f"{name}-{at}-piece-{piece}" for at in range(len(asked))]
+            parts = self._client.map(getitem, asked, [piece] * len(asked), key=keys)
+            sums.append(self._client.submit(added, parts, key=f"{name}-sum-{piece}"))
+        del asked, parts
+        return self._each(sums)
+
+    def _name(self):
+        return f"obprox-{self._run}-{self._passes}"
+
+    def _ask(self, function, request, *more):
+        """Has a function called for every shard, as tasks."""
         self._passes += 1
-        name = f"obprox-{self._run}-{self._passes}"
         if len(request) > _LARGE:
             # A task and not scattered data, which would be lost with its worker.
-            request = self._client.submit(_same, request, key=f"{name}-request")
+            request = self._client.submit(_same, request, key=f"{self._name()}-request")
         numbers = list(range(len(self._shards)))
-        keys = [f"{name}-{at}" for at in numbers]
-        asked = self._client.map(answer, numbers, [request] * len(numbers), self._shards, key=keys, retries=2)
+        same = [[value] * len(numbers) for value in (request, *more)]
+        keys = [f"{self._name()}-{at}" for at in numbers]
+        return self._client.map(function, numbers, same[0], self._shards, *same[1:], key=keys, retries=2)
+
+    def _each(self, asked):
         for at, future in enumerate(asked):
             yield self._reply(future)
             asked[at] = None
@@ -103,7 +128,7 @@ class _Dask(Distributed):
 
         return self.client if self.client is not None else get_client()
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -114,6 +139,8 @@ class _Dask(Distributed):
             The targets.
         sample_weight : dask array or series of shape (n_samples,), default=None
             How much each row counts.
+        offset : dask array or series of shape (n_samples,), default=None
+            What is added to the margin of each row; predictions then need it too.
 
         Returns
         -------
@@ -124,18 +151,27 @@ class _Dask(Distributed):
 
         client = self._client()
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        X, y, w = _aligned(X, y, sample_weight)
+        X, y, w, o = _aligned(X, y=y, sample_weight=sample_weight, offset=offset)
         told = client.gather(client.compute([dask.delayed(_tell)(part, self._has_classes()) for part in y]))
         classes = np.unique(np.concatenate([labels for _, labels in told])) if self._has_classes() else None
         make = dask.delayed(_rows)
         parts = [
-            make(x, t, weights, f"chunk {at}", names, classes)
-            for at, (x, t, weights) in enumerate(zip(X, y, w))
+            make(x, t, weights, offsets, f"chunk {at}", names, classes)
+            for at, (x, t, weights, offsets) in enumerate(zip(X, y, w, o))
             if told[at][0] > 0
         ]
         return self._fit_shards(DaskShards(client, client.compute(parts), self.timeout), classes, names)
 
-    def fit_files(self, paths: Any, *, n_features: int = 0, label: str | None = None) -> Any:
+    def fit_files(
+        self,
+        paths: Any,
+        *,
+        n_features: int = 0,
+        label: str | None = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        **how: Any,
+    ) -> Any:
         """Fit the model to files that every worker can open, each of them a shard.
 
         Parameters
@@ -146,26 +182,39 @@ class _Dask(Distributed):
             At least that many columns.
         label : str, default=None
             The column of the targets, of CSV files.
+        sample_weight, offset : str, path-like or list of them, default=None
+            Files or patterns, one file for each shard: how much each row counts, what is added to its margin; a number a
+            line.
+        **how
+            ``header``, whether CSV files have one; ``format``, ``'libsvm'``, ``'csv'`` or ``'cache'``: where these should not
+            be told by content.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        shards = DaskShards(self._client(), list(files(paths, label)), self.timeout)
-        return self._fit_shards(shards, n_features=n_features)
+        found = files(paths, label=label, weights=sample_weight, offsets=offset, **how)
+        return self._fit_shards(DaskShards(self._client(), found, self.timeout), n_features=n_features)
 
     def _has_classes(self):
         return hasattr(self, "class_weight")
 
     def _local(self, method, X, offset, dtype):
         """A prediction of a local estimator, chunk by chunk where X is one of Dask's."""
-        if offset is not None:
-            raise ParameterError("offset: models of a cluster are fitted without offsets: give none")
         # Workers have no use for the connection to the cluster.
         model = copy.copy(self)
         vars(model).pop("client", None)
         local = getattr(super(_Dask, model), method)
+        if offset is not None and hasattr(X, "numblocks"):
+            # A column more, so that rows and their offsets stay together.
+            import dask.array
+
+            beside = dask.array.asarray(offset).rechunk((X.chunks[0],))[:, None]
+            one = lambda rows, column: local(rows, np.ravel(column))
+            return dask.array.map_blocks(one, X.rechunk({1: -1}), beside, dtype=dtype, drop_axis=1)
+        if offset is not None:
+            return local(X, offset)
         if hasattr(X, "map_blocks") and hasattr(X, "numblocks"):
             X = X.rechunk({1: -1})
             several = method == "predict_proba" or (method == "decision_function" and len(self.coef_) > 1)
@@ -183,25 +232,25 @@ def _tell(y, has_classes):
     return len(y), np.unique(y) if has_classes else None
 
 
-def _rows(X, y, weights, name, columns, classes):
+def _rows(X, y, weights, offsets, name, columns, classes):
     y = np.asarray(y).ravel()
     if classes is not None:
         y = np.searchsorted(classes, y)
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
-    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-    return Rows(X, np.asarray(y, dtype=np.float64), weights, name, columns)
+    floats = lambda values: None if values is None else np.asarray(values, dtype=np.float64).ravel()
+    return Rows(X, floats(y), floats(weights), name, columns, floats(offsets))
 
 
-def _aligned(X, y, weights):
-    """The chunks of all three, of the same rows each."""
+def _aligned(X, **beside):
+    """The chunks of X and of what stands beside its rows, of the same rows each."""
     import dask.array
 
-    def pieces(values):
+    def chunks(values):
         return [None] * len(parts) if values is None else list(np.ravel(values.to_delayed()))
 
     if hasattr(X, "npartitions") and not hasattr(X, "numblocks"):
         parts = list(X.to_delayed())
-        for name, values in (("y", y), ("sample_weight", weights)):
+        for name, values in beside.items():
             if values is not None and getattr(values, "npartitions", None) != len(parts):
                 raise ParameterError(f"{name}: give one with the partitions of X, {len(parts)}")
     else:
@@ -214,10 +263,11 @@ def _aligned(X, y, weights):
         )
         known = not np.isnan(X.shape[0])
         fit_to = lambda values: values.rechunk((X.chunks[0],)) if values is not None and known and hasattr(values, "rechunk") else values
-        y, weights = fit_to(along(y)), fit_to(along(weights))
-    if len(pieces(y)) != len(parts):
-        raise ParameterError(f"y: {len(pieces(y))} chunks for the {len(parts)} of X")
-    return parts, pieces(y), pieces(weights)
+        beside = {name: fit_to(along(values)) for name, values in beside.items()}
+    for name, values in beside.items():
+        if len(chunks(values)) != len(parts):
+            raise ParameterError(f"{name}: {len(chunks(values))} chunks for the {len(parts)} of X")
+    return parts, *(chunks(values) for values in beside.values())
 
 
 class LogisticRegression(_Dask, linear_model.LogisticRegression):

@@ -1,7 +1,8 @@
 """Estimators for Spark's DataFrames, with the parameter names of its MLlib.
 
-``LogisticRegression`` and ``LinearRegression`` take a DataFrame with a column of MLlib's vectors, sparse or dense, and stand
-in a ``Pipeline`` wherever MLlib's own do; the objective is the same. A partition is a shard. Every pass of the solver is
+``LogisticRegression`` and ``LinearRegression`` take a DataFrame with a column of MLlib's vectors, sparse or dense, or of lists
+of numbers, or with a column for each feature (``featuresCols``), and stand in a ``Pipeline`` wherever MLlib's own do; the
+objective is the same. A partition is a shard. Every pass of the solver is
 one job of Spark; there are some tens of them where MLlib needs hundreds for the same accuracy. Rows stay where they are.
 
 The bits are the same for any number of executors as long as the partitions have the same rows in the same order: read them
@@ -20,11 +21,11 @@ from pyspark.ml import Estimator, Model
 from pyspark.ml.linalg import DenseMatrix, Vectors, VectorUDT
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param import shared
-from pyspark.sql.functions import col, udf
+from pyspark.sql.functions import array, col, lit, udf
 from pyspark.sql.types import DoubleType
 
 from . import linear_model
-from .cluster import Distributed, Rows, answer
+from .cluster import PIECE, Distributed, Rows, added, answer, pieces
 from .exceptions import ClusterError, ParameterError
 
 __all__ = ["LinearRegression", "LinearRegressionModel", "LogisticRegression", "LogisticRegressionModel"]
@@ -43,9 +44,12 @@ class SparkShards:
 
     def __init__(self, rdd, timeout=60.0):
         self._rdd, self._timeout = rdd, timeout
-        counts = self._run(lambda at, part: [(at, sum(1 for _ in part))])
+        counts = self._run(lambda rdd: rdd.mapPartitionsWithIndex(lambda at, part: [(at, sum(1 for _ in part))]))
         # Partitions without rows are no shards.
-        self._numbers = {at: number for number, at in enumerate(at for at, count in counts if count)}
+        self._numbers = {at: number for number, at in enumerate(at for at, count in enumerate(counts) if count)}
+
+    #: Numbers of a reply that are added up on one executor before they come to the driver.
+    piece = PIECE
 
     def map(self, request):
         """The replies of all shards, in their order."""
@@ -54,10 +58,25 @@ class SparkShards:
         def ask(at, part):
             return [(numbers[at], bytes(answer(numbers[at], request, rows))) for rows in part]
 
-        return [reply for _, reply in self._run(ask)]
+        return self._run(lambda rdd: rdd.mapPartitionsWithIndex(ask))
 
-    def _run(self, ask):
-        """A job over all partitions; its results in their order."""
+    def reduce(self, request, count, width):
+        """The sums of all shards, piece by piece: a shuffle brings those of one number together."""
+        numbers = self._numbers
+
+        def ask(at, part):
+            for rows in part:
+                for piece, reply in enumerate(pieces(numbers[at], request, rows, count, width)):
+                    yield piece, (numbers[at], reply)
+
+        def add(found):
+            return added([reply for _, reply in sorted(found)])
+
+        at_once = max(1, min(count, self._rdd.context.defaultParallelism))
+        return self._run(lambda rdd: rdd.mapPartitionsWithIndex(ask).groupByKey(at_once).mapValues(add))
+
+    def _run(self, job):
+        """A job over all partitions, whose results are numbered; these in their order."""
         context, found = self._rdd.context, {}
         group = f"obprox-{uuid.uuid4().hex[:12]}"
 
@@ -65,7 +84,7 @@ class SparkShards:
         def work():
             try:
                 context.setJobGroup(group, "a pass of obprox", interruptOnCancel=True)
-                found["replies"] = sorted(self._rdd.mapPartitionsWithIndex(ask).collect(), key=lambda pair: pair[0])
+                found["replies"] = sorted(job(self._rdd).collect(), key=lambda pair: pair[0])
             except BaseException as error:
                 found["error"] = error
 
@@ -81,7 +100,7 @@ class SparkShards:
                 raise ClusterError(f"Spark has had no executors for {self._timeout:g} s: start some and resume")
         if "error" in found:
             raise found["error"]
-        return found["replies"]
+        return [reply for _, reply in found["replies"]]
 
     @staticmethod
     def _has_executors(context):
@@ -105,6 +124,28 @@ def _shard(vectors, y, weights, name):
     else:
         X = np.ascontiguousarray([vector.toArray() for vector in vectors])
     return Rows(X, np.asarray(y, dtype=np.float64), None if weights is None else np.asarray(weights, dtype=np.float64), name)
+
+
+def _from_arrow(batches):
+    """The rows of a partition as Arrow has them, label and weight first, as cells of bytes: a batch each."""
+    import pickle
+
+    import pyarrow
+
+    for batch in batches:
+        numbers = lambda at: np.asarray(batch.column(at).to_numpy(zero_copy_only=False), dtype=np.float64)
+        beside, features = [numbers(0), numbers(1)], range(2, batch.num_columns)
+        if len(features) == 1 and pyarrow.types.is_list(batch.column(2).type):
+            lists = batch.column(2)
+            lengths = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
+            if len(lengths) > 1 or not np.isfinite(lengths.astype(float)).all():
+                raise ValueError(f"{batch.schema.names[2]}: lists of features have one length, and these have {lengths.tolist()}")
+            flat = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+            X = flat.reshape(len(lists), -1)
+        else:
+            X = np.column_stack([numbers(at) for at in features])
+        cell = pyarrow.array([pickle.dumps((X, *beside))], type=pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([cell], names=["rows"])
 
 
 def _moments(rows):
@@ -131,6 +172,9 @@ class _Common(
 
     checkpoint = Param(Params._dummy(), "checkpoint", "a directory that keeps the state of the run", TypeConverters.toString)
     resume = Param(Params._dummy(), "resume", "go on from the checkpoint, to the same bits", TypeConverters.toBoolean)
+    featuresCols = Param(
+        Params._dummy(), "featuresCols", "columns of numbers that are the features, instead of featuresCol", TypeConverters.toListString
+    )
     timeout = Param(Params._dummy(), "timeout", "seconds without any executor to give up after", TypeConverters.toFloat)
 
     def __init__(self, *args):
@@ -145,7 +189,12 @@ class _Common(
         set_to.__doc__ = f"Sets the value of ``{name}``."
         return set_to
 
+    def getFeaturesCols(self):
+        """The columns of numbers that are the features, or None where one column has vectors or lists."""
+        return self.getOrDefault(self.featuresCols) if self.isSet(self.featuresCols) else None
+
     setFeaturesCol, setLabelCol = _setter("featuresCol"), _setter("labelCol")
+    setFeaturesCols = _setter("featuresCols")
     setPredictionCol, setWeightCol = _setter("predictionCol"), _setter("weightCol")
     setRegParam, setElasticNetParam = _setter("regParam"), _setter("elasticNetParam")
     setStandardization, setFitIntercept = _setter("standardization"), _setter("fitIntercept")
@@ -156,6 +205,8 @@ class _Fits(Estimator, _Common):
     def _shards(self, dataset):
         """The partitions of a DataFrame as shards."""
         weighted = self.isDefined(self.weightCol) and self.getWeightCol()
+        if self.getFeaturesCols() or not isinstance(dataset.schema[self.getFeaturesCol()].dataType, VectorUDT):
+            return self._shards_of_columns(dataset, weighted)
         columns = [col(self.getFeaturesCol()), col(self.getLabelCol()).cast("double")]
         chosen = dataset.select(*columns, *([col(self.getWeightCol()).cast("double")] if weighted else []))
 
@@ -167,6 +218,25 @@ class _Fits(Estimator, _Common):
             return [_shard(vectors, y, weights[0] if weights else None, f"partition {at}")]
 
         return chosen.rdd.mapPartitionsWithIndex(rows).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def _shards_of_columns(self, dataset, weighted):
+        """The same of columns of numbers or of lists, which come as Arrow has them."""
+        names = self.getFeaturesCols()
+        weight = col(self.getWeightCol()).cast("double") if weighted else lit(1.0)
+        features = [col(name).cast("double") for name in names] if names else [col(self.getFeaturesCol()).cast("array<double>")]
+        chosen = dataset.select(col(self.getLabelCol()).cast("double"), weight, *features)
+
+        def rows(at, part):
+            import pickle
+
+            parts = [pickle.loads(row[0]) for row in part]
+            if not parts:
+                return []
+            X, y, w = (np.concatenate(values) for values in zip(*parts))
+            return [Rows(X, y, w if weighted else None, f"partition {at}", names)]
+
+        cells = chosen.mapInArrow(_from_arrow, "rows binary").rdd
+        return cells.mapPartitionsWithIndex(rows).persist(StorageLevel.MEMORY_AND_DISK)
 
     def _penalty_weights(self, rdd):
         """What makes the penalty that of columns of unit deviation, as MLlib has it: their deviations."""
@@ -242,6 +312,11 @@ class _Made(Model, _Common):
         """Writes ``model.json``, which the command and :func:`obprox.load` read."""
         self.fitted.save(path)
 
+    def _features(self):
+        """The features of a row as one column."""
+        names = self.getFeaturesCols()
+        return array(*(col(name).cast("double") for name in names)) if names else col(self.getFeaturesCol())
+
     def _margins(self):
         """A function from a vector to its margins."""
         weights = np.ascontiguousarray(np.atleast_2d(self.fitted.coef_).T)
@@ -250,7 +325,7 @@ class _Made(Model, _Common):
         def margins(vector):
             if hasattr(vector, "indices"):
                 return vector.values @ weights[vector.indices] + intercept
-            return vector.toArray() @ weights + intercept
+            return (vector.toArray() if hasattr(vector, "toArray") else np.asarray(vector, dtype=float)) @ weights + intercept
 
         return margins
 
@@ -276,6 +351,7 @@ class LinearRegression(_Fits):
         self,
         *,
         featuresCol="features",
+        featuresCols=None,
         labelCol="label",
         predictionCol="prediction",
         maxIter=None,
@@ -304,7 +380,7 @@ class LinearRegressionModel(_Made):
     def _transform(self, dataset):
         margins = self._margins()
         predict = udf(lambda vector: float(margins(vector)[0]), DoubleType())
-        return dataset.withColumn(self.getPredictionCol(), predict(self.getFeaturesCol()))
+        return dataset.withColumn(self.getPredictionCol(), predict(self._features()))
 
 
 class LogisticRegression(_Fits, shared.HasProbabilityCol, shared.HasRawPredictionCol):
@@ -320,6 +396,7 @@ class LogisticRegression(_Fits, shared.HasProbabilityCol, shared.HasRawPredictio
         self,
         *,
         featuresCol="features",
+        featuresCols=None,
         labelCol="label",
         predictionCol="prediction",
         probabilityCol="probability",
@@ -377,7 +454,7 @@ class LogisticRegressionModel(_Made, shared.HasProbabilityCol, shared.HasRawPred
             return Vectors.dense(shares / shares.sum())
 
         best = udf(lambda margins: float(classes[int(margins.toArray().argmax())]), DoubleType())
-        with_raw = dataset.withColumn(self.getRawPredictionCol(), udf(raw, VectorUDT())(self.getFeaturesCol()))
+        with_raw = dataset.withColumn(self.getRawPredictionCol(), udf(raw, VectorUDT())(self._features()))
         shares = udf(probability, VectorUDT())(self.getRawPredictionCol())
         with_shares = with_raw.withColumn(self.getProbabilityCol(), shares)
         return with_shares.withColumn(self.getPredictionCol(), best(self.getRawPredictionCol()))

@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core")]
 mod core {
     #[pymodule_export]
-    use crate::cluster::{Cluster, is_kept, work_file, work_rows};
+    use crate::cluster::{Cluster, add_replies, cut_reply, is_kept, work_file, work_rows};
     #[pymodule_export]
     use crate::columns::columns;
     #[pymodule_export]

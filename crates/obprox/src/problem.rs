@@ -144,7 +144,7 @@ impl Problem {
     /// States a problem whose rows stay on other machines, which also have the weights of the rows.
     pub fn of_remote(remote: Arc<RemoteData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
         if terms.offset.is_some() {
-            return Err(Error::parameter("offset", "rows on other machines have no offsets"));
+            return Err(Error::parameter("offset", "rows on other machines have their offsets with them"));
         }
         if terms.standardize || terms.row_weights.is_some() {
             let message = "rows on other machines are worked on as they are, and have their weights with them";
@@ -187,6 +187,7 @@ impl Problem {
             width: self.loss.width(),
             labels: self.labels().to_vec(),
             weighing: self.view.weighing.as_ref().clone(),
+            offsets: self.remote.as_ref().is_some_and(|remote| remote.has_offsets()),
             intercept: self.intercept,
             n_rows: self.n_rows() as u64,
             n_cols: self.n_columns_of_data() as u64,
@@ -197,11 +198,16 @@ impl Problem {
     /// The rows of a shard on this machine, of a problem that was stated elsewhere; for the rows' own work, which does not
     /// ask for the penalty.
     pub(crate) fn of_remote_shard(shard: &Shard, statement: &Statement) -> Result<Self> {
-        let loss = statement.build_loss()?;
-        let Shard { data, weights, .. } = shard;
+        let mut loss = statement.build_loss()?;
+        let Shard { data, weights, offsets, name } = shard;
         let class = |row: usize| statement.labels.partition_point(|&label| label < data.targets[row]);
         let weights = statement.weighing.weights(weights.as_deref(), data.targets.len(), class);
-        let targets = Targets::of_remote_shard(data.targets.clone(), weights, &statement.labels, loss.as_ref());
+        let mut targets = Targets::of_remote_shard(data.targets.clone(), weights, &statement.labels, loss.as_ref());
+        if let Some(offsets) = offsets {
+            let with = Offset::new(loss, offsets, targets.values);
+            let with = with.map_err(|error| Error::file(name.clone(), error.to_string()))?;
+            (targets.values, loss) = (with.rows().into(), Arc::new(with));
+        }
         let matrix = data.matrix.clone().widened(statement.n_cols as usize);
         let matrix = match &statement.kept {
             Some(kept) => matrix.keep_columns(&kept.0),
@@ -361,7 +367,12 @@ impl Problem {
         self.at_zero.steepest.as_deref()
     }
 
-    /// ∂f/∂x at x = 0 with b at its optimum, where it was kept.
+    /// The optimum of b at x = 0.
+    pub(crate) fn intercept_at_zero(&self) -> &[f64] {
+        &self.at_zero.intercept
+    }
+
+    /// ∂f/∂x there, where it was kept.
     pub(crate) fn slopes_at_zero(&self) -> Option<&[f64]> {
         self.at_zero.slopes.as_deref()
     }

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::random::LOSSES;
-use common::shards::{dataset, write_text};
+use common::shards::{LOSSES, dataset, write_text};
 use obprox::data::{Buffer, ReadOptions, ShardedData, Sharding, read};
 use obprox::loss::LossKind;
 use obprox::penalty::{Bounds, Groups, Penalty};
-use obprox::remote::{Engine, RemoteData, Shard, is_kept, work};
+use obprox::remote::{Engine, Pieces, RemoteData, Shard, add, cut, is_kept, work};
 use obprox::{ClassWeights, Fit, Lambda, MethodKind, Problem, Result, Run, Settings, Terms};
 
 /// Shards that are files, each asked by a thread of its own in no order that anyone knows.
@@ -20,21 +19,29 @@ struct Threads {
     files: Vec<PathBuf>,
     /// Weights of all rows.
     weights: Option<Vec<f64>>,
+    /// Offsets of all rows.
+    offsets: Option<Vec<f64>>,
     rows: usize,
+    /// Numbers of a reply that are added up on their way.
+    piece: Option<usize>,
     asked: Arc<AtomicUsize>,
+    /// How often replies were added up, and the most bytes of one sum; of one reply where nothing is added up.
+    added: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
 }
 
 impl Threads {
     fn new(files: Vec<PathBuf>, weights: Option<Vec<f64>>, rows: usize) -> Self {
-        Self { files, weights, rows, asked: Arc::default() }
+        let (asked, added, most) = Default::default();
+        Self { files, weights, offsets: None, rows, piece: None, asked, added, most }
     }
 
     fn shard(&self, at: usize) -> Result<Shard> {
-        let mut shard = Shard::open(&self.files[at], &ReadOptions::default())?;
+        let shard = Shard::open(&self.files[at], &ReadOptions::default())?;
         let first = at * self.rows;
-        let own = self.weights.as_ref().map(|all| all[first..first + shard.data.targets.len()].to_vec());
-        shard.weights = own.map(Buffer::from);
-        Ok(shard)
+        let rows = first..first + shard.data.targets.len();
+        let own = |all: &Option<Vec<f64>>| all.as_ref().map(|all| Buffer::from(all[rows.clone()].to_vec()));
+        shard.beside(own(&self.weights), own(&self.offsets))
     }
 }
 
@@ -46,7 +53,31 @@ impl Engine for Threads {
             let asked: Vec<_> = (0..self.files.len()).map(ask).collect();
             asked.into_iter().map(|reply| reply.join().unwrap()).collect()
         });
-        replies.iter().try_for_each(|reply| each(reply))
+        replies.iter().try_for_each(|reply| {
+            if self.piece.is_none() {
+                self.most.fetch_max(reply.len(), Ordering::Relaxed);
+            }
+            each(reply)
+        })
+    }
+
+    fn piece(&self) -> Option<usize> {
+        self.piece
+    }
+
+    fn reduce(&self, request: &[u8], pieces: Pieces, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.added.fetch_add(1, Ordering::Relaxed);
+        let ask = |at: usize| cut(&work(at, request, || self.shard(at)), pieces);
+        let cut: Vec<Vec<Vec<u8>>> = (0..self.files.len()).map(ask).collect();
+        // Pieces are added up in any order; those of one are in the order of the shards.
+        let sum = |at: usize| add(&cut.iter().map(|shard| &shard[at]).collect::<Vec<_>>());
+        let mut sums: Vec<Vec<u8>> = (0..pieces.count).rev().map(sum).collect();
+        sums.reverse();
+        sums.iter().try_for_each(|sum| {
+            self.most.fetch_max(sum.len(), Ordering::Relaxed);
+            each(sum)
+        })
     }
 }
 
@@ -157,6 +188,69 @@ fn a_run_resumes_to_the_same_bits() {
 }
 
 #[test]
+fn replies_that_are_added_up_on_their_way_have_the_same_bits() {
+    for (loss, n_cols) in [(LossKind::Logistic, 3000), (LossKind::Softmax, 700), (LossKind::Huber(0.3), 900)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.svm");
+        write_text(&dataset(loss, 400, n_cols), &path);
+        let shards = on_disk(&path, directory.path(), ROWS, n_cols);
+        let solved = |piece: Option<usize>| {
+            let engine = Threads { piece, ..Threads::new(files_of(&shards), None, ROWS) };
+            let seen = (Arc::clone(&engine.added), Arc::clone(&engine.most));
+            let remote = Arc::new(RemoteData::open(Box::new(engine), n_cols, 1 << 30).unwrap());
+            let terms = Terms { lambda: Lambda::OfMax(0.05), ..Terms::default() };
+            let problem = Problem::of_remote(Arc::clone(&remote), loss.build(4), &terms).unwrap();
+            (fit(&problem), remote.passes(), seen)
+        };
+        let (whole, passes, (none, widest)) = solved(None);
+        assert_eq!(none.load(Ordering::Relaxed), 0);
+        for piece in [16, 1 << 8] {
+            let (fit, as_many, (added, most)) = solved(Some(piece));
+            same(&fit, &whole, &format!("{loss:?}, {piece} numbers a piece"));
+            assert_eq!(as_many, passes, "{loss:?}");
+            assert!(added.load(Ordering::Relaxed) > 2, "{loss:?}: every pass over all columns is one");
+            assert!(5 * most.load(Ordering::Relaxed) < widest.load(Ordering::Relaxed), "{loss:?}: {most:?} of {widest:?}");
+        }
+        let (few, _, (added, _)) = solved(Some(1 << 20));
+        same(&few, &whole, "one piece");
+        assert_eq!(added.load(Ordering::Relaxed), 0, "what is one piece comes as it is");
+    }
+}
+
+#[test]
+fn offsets_that_rows_have_with_them_are_those_of_the_shards_on_a_disk() {
+    for (loss, n_rows, n_cols) in
+        [(LossKind::Poisson, 300, 20), (LossKind::Logistic, 260, 900), (LossKind::Squared, 90, 40)]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.svm");
+        write_text(&dataset(loss, n_rows, n_cols), &path);
+        let shards = on_disk(&path, directory.path(), 40, n_cols);
+        let offsets: Vec<f64> = (0..n_rows).map(|row| (row % 7) as f64 * 0.2 - 0.5).collect();
+        let engine =
+            |offsets: &[f64]| Threads { offsets: Some(offsets.to_vec()), ..Threads::new(files_of(&shards), None, 40) };
+        let terms = Terms { lambda: Lambda::OfMax(0.05), ..Terms::default() };
+        let state = |offsets: &[f64]| {
+            let remote = RemoteData::open(Box::new(engine(offsets)), n_cols, 1 << 30)?;
+            assert!(remote.has_offsets());
+            Problem::of_remote(Arc::new(remote), loss.build(2), &terms)
+        };
+        let far = state(&offsets).unwrap();
+        let terms = Terms { offset: Some(offsets.clone()), ..terms.clone() };
+        let near = Problem::of_shards(Arc::clone(&shards), loss.build(2), &terms).unwrap();
+        let off = far.lambda_max() / near.lambda_max() - 1.0;
+        assert!(off.abs() < 1e-12, "{loss:?}: λ_max is off by {off:e}");
+        let [far, near] = [fit(&far), fit(&near)].map(|fit| fit.certificate);
+        assert!((far.objective / near.objective - 1.0).abs() < 2e-6, "{loss:?}: {far:?} and {near:?}");
+        assert!(far.within(1e-6), "{loss:?}: {far:?}");
+        let mut wrong = offsets;
+        wrong[50] = f64::NAN;
+        let said = state(&wrong).unwrap_err().to_string();
+        assert!(said.contains("000001.obx") && said.contains("number 11"), "{said}");
+    }
+}
+
+#[test]
 fn a_pass_brings_home_what_the_next_would_ask_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rows.svm");
@@ -251,6 +345,13 @@ fn bytes_from_anywhere_are_an_error_at_worst() {
         for cut in [0, 7, 9, request.len() / 2, request.len() - 1] {
             assert_eq!(work(0, &request[..cut], open)[0], 1, "an error");
         }
+    }
+    let reply = work(0, heard.last().unwrap(), open);
+    let pieces = Pieces { count: 3, width: 4 };
+    assert!(cut(&reply, pieces).iter().all(|piece| piece[0] == 0));
+    for end in [0, 1, 9, reply.len() / 2, reply.len() - 1] {
+        assert!(cut(&reply[..end], pieces).iter().all(|piece| piece[0] == 1), "an error");
+        assert_eq!(add(&[&reply, &reply[..end]])[0], 1, "an error");
     }
     // A driver of another version: the text of it is after the first bytes and a length.
     let mut other = heard[0].clone();

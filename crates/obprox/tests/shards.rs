@@ -6,8 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::random::LOSSES;
-use common::shards::{both, dataset, sharding, write_text};
+use common::shards::{LOSSES, both, dataset, sharding, write_text};
 use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, write_cache, write_libsvm};
 use obprox::loss::LossKind;
 use obprox::{ClassWeights, Fit, Lambda, Problem, Run, Settings, Status, Terms, certify};

@@ -4,8 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::random::LOSSES;
-use common::shards::{dataset, sharding, write_text};
+use common::shards::{LOSSES, dataset, sharding, write_text};
 use common::{StopAt, bits};
 use obprox::data::{ReadOptions, ShardedData};
 use obprox::loss::LossKind;
@@ -107,7 +106,9 @@ fn no_method_depends_on_the_memory_or_on_threads() {
                     fit.unwrap_or_else(|error| panic!("{what}: {error}"))
                 };
                 let ample = fit(&problems[0]);
-                assert!(ample.status != Status::Diverged || loss == LossKind::Poisson, "{what}");
+                // Steps of one size are too long for means that are exponentials.
+                let may_diverge = matches!(loss, LossKind::Poisson | LossKind::Gamma | LossKind::Tweedie(_));
+                assert!(ample.status != Status::Diverged || may_diverge, "{what}");
                 // Another memory and other threads at once: neither may show.
                 let tight = pool.install(|| fit(&problems[1]));
                 assert_eq!(outcome(&ample), outcome(&tight), "{what}");

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def chunked(values):
     return da.from_array(values, chunks=((*np.diff(ends),), *(((values.shape[1],),) if values.ndim == 2 else ())))
 
 
-def near(model, X, y, weights=None, classes=None):
+def near(model, X, y, weights=None, classes=None, offsets=None):
     """The same model fitted to the same shards in this process."""
     name = type(model).__mro__[1:]
     base = next(cls for cls in name if cls.__module__ == "obprox.linear_model")
@@ -60,7 +61,10 @@ def near(model, X, y, weights=None, classes=None):
     ends = cuts()
     part = lambda values, a, b: None if values is None else np.asarray(values)[a:b]
     numbers = y if classes is None else np.searchsorted(classes, y)
-    shards = [Rows(X[a:b], part(numbers, a, b), part(weights, a, b), f"chunk {at}") for at, (a, b) in enumerate(zip(ends, ends[1:]))]
+    shards = [
+        Rows(X[a:b], part(numbers, a, b), part(weights, a, b), f"chunk {at}", offsets=part(offsets, a, b))
+        for at, (a, b) in enumerate(zip(ends, ends[1:]))
+    ]
     return local._fit_shards(InProcess(shards), classes)
 
 
@@ -186,6 +190,123 @@ def test_files_that_are_not_what_they_should_be_are_named(client, parts, tmp_pat
     assert not hasattr(model, "coef_")
 
 
+def test_wide_replies_are_added_up_by_the_workers_to_the_same_bits(client, parts):
+    settings = {"alpha": 1e-3, "tol": 1e-9}
+    engine = far.DaskShards(client, list(obprox.cluster.files(parts / "part-*.obx")))
+    engine.piece = 100
+    reduced, sizes, whole = [], [], engine.reduce
+
+    def reduce(request, count, width):
+        reduced.append(count)
+        for reply in whole(request, count, width):
+            sizes.append(len(reply))
+            yield reply
+
+    engine.reduce = reduce
+    same(far.SparseClassifier(**settings)._fit_shards(engine), from_files(parts, **settings))
+    assert len(reduced) > 3 and max(reduced) > 6
+    # A piece has sums and bounds, and the first some numbers for all.
+    assert max(sizes) < 16 * max(100, 700 * 700 / 64) + 4000
+
+
+def test_workers_killed_in_the_middle_of_passes(parts):
+    settings = {"alpha": 1e-3, "tol": 1e-9}
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        killed = []
+
+        class Deadly(far.DaskShards):
+            piece = 100
+
+            def _ask(self, *what):
+                asked = super()._ask(*what)
+                if self._passes in (1, 3, 4, 8):
+                    # The tasks are there and not done: one is held up until its worker is gone.
+                    client.wait_for_workers(1)
+                    pids = client.run(os.getpid)
+                    if pids:
+                        os.kill(next(iter(pids.values())), signal.SIGKILL)
+                        killed.append(self._passes)
+                return asked
+
+        engine = Deadly(client, list(obprox.cluster.files(parts / "part-*.obx")))
+        model = far.SparseClassifier(**settings)._fit_shards(engine)
+        assert len(killed) >= 3
+        same(model, from_files(parts, **settings))
+
+
+def test_weights_and_offsets_come_with_their_rows(client, tmp_path):
+    X, margins = data(12, seed=4)
+    offset, weights = np.arange(ROWS) % 5 * 0.3, 1.0 + np.arange(ROWS) % 3
+    counts = np.floor(np.exp(np.clip(margins, -1, 1)))
+    model = far.SparseRegressor("poisson", alpha=0.01)
+    model.fit(sparse_chunks(X), chunked(counts), chunked(weights), chunked(offset))
+    same(model, near(model, X, counts, weights, offsets=offset))
+    local = obprox.SparseRegressor("poisson", alpha=0.01).fit(X, counts, weights, offset=offset)
+    assert np.allclose(model.coef_, local.coef_, atol=1e-3)
+    dense = chunked(X.toarray())
+    assert np.allclose(model.predict(dense, chunked(offset)).compute(), local.predict(X, offset), rtol=1e-2)
+    assert np.allclose(model.predict(X, offset), model.predict(dense, chunked(offset)).compute(), rtol=1e-12)
+    with pytest.raises(ValueError, match="offset"):
+        model.predict(dense).compute()
+    # The same from files.
+    for at, (a, b) in enumerate(zip(cuts(), cuts()[1:])):
+        rows = ["{} {}".format(counts[row], " ".join(f"{j + 1}:{v!r}" for j, v in zip(X[row].indices.tolist(), X[row].data.tolist()))) for row in range(a, b)]
+        (tmp_path / f"part-{at}.svm").write_text("\n".join(rows) + "\n")
+        np.savetxt(tmp_path / f"part-{at}.w", weights[a:b], fmt="%r")
+        np.savetxt(tmp_path / f"part-{at}.o", offset[a:b], fmt="%r")
+    beside = {"sample_weight": tmp_path / "part-*.w", "offset": tmp_path / "part-*.o"}
+    again = far.SparseRegressor("poisson", alpha=0.01).fit_files(tmp_path / "part-*.svm", n_features=12, **beside)
+    same(again, model)
+    with pytest.raises(ParameterError, match="a file for each of the 5 shards"):
+        model.fit_files(tmp_path / "part-*.svm", offset=tmp_path / "part-0.o")
+    (tmp_path / "part-3.o").write_text("0.5\n")
+    with pytest.raises(FileError, match="part-3.svm"):
+        model.fit_files(tmp_path / "part-*.svm", **beside)
+
+
+def test_tables_of_other_columns_and_other_versions_are_refused(client, tmp_path):
+    (tmp_path / "a.csv").write_text("y,u,v\n1,0.5,2\n0,1.5,3\n")
+    (tmp_path / "b.csv").write_text("y,u,w\n0,2.5,1\n")
+    model = far.SparseClassifier(alpha=1e-3)
+    with pytest.raises(FileError, match="b.csv: has other columns"):
+        model.fit_files(tmp_path / "*.csv")
+
+    class Older(far.DaskShards):
+        def map(self, request):
+            # The text of the version is after the first bytes and a length.
+            return super().map(request[:16] + b"0" + request[17:] if request[16:17] != b"0" else request[:16] + b"9" + request[17:])
+
+    with pytest.raises(ObproxError, match="install the same on all machines"):
+        model._fit_shards(Older(client, list(obprox.cluster.files(tmp_path / "a.csv"))))
+    assert not hasattr(model, "coef_")
+
+
+TELLS = """
+import math, sys
+from obprox.cluster import File, answer
+if sys.argv[1] == "exp":
+    print([math.exp(at * 0.0137 - 28.0).hex() for at in range(1, 4096)])
+else:
+    sys.stdout.buffer.write(answer(0, sys.stdin.buffer.read(), File(sys.argv[1])))
+"""
+
+
+def test_machines_that_round_differently_are_told_of_at_the_start(parts):
+    # The system's library has other ways for processors without fused products, and can be asked for them.
+    other = {**os.environ, "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-FMA_Usable,-AVX2_Usable"}
+    run = lambda what, env, **more: subprocess.run([sys.executable, "-c", TELLS, what], env=env, capture_output=True, check=True, **more).stdout
+    rounds_differently = run("exp", other) != run("exp", os.environ)
+
+    class Elsewhere:
+        def map(self, request):
+            yield run(str(parts / "part-0.obx"), other, input=request)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        obprox.cluster.Driver(Elsewhere())
+    assert any("rounds exp" in str(warning.message) for warning in said) == rounds_differently
+
+
 def test_what_a_cluster_does_not_have_is_said(client):
     X, margins = data()
     with pytest.raises(ParameterError, match="needs the rows in memory"):
@@ -208,6 +329,43 @@ def test_the_command(parts, tmp_path):
     assert model.certificate_.nnz == events[-1]["nnz"]
     wrong = subprocess.run([*command, "--lambda", "much"], capture_output=True, text=True, timeout=120)
     assert wrong.returncode == 2 and "much" in wrong.stderr
+
+
+def test_the_flags_of_fit_mean_the_same_and_what_is_wrong_writes_nothing(parts, tmp_path):
+    from obprox._cluster_command import main
+
+    for at in range(5):
+        rows = len((parts / f"part-{at}.svm").read_text().splitlines())
+        (tmp_path / f"{at}.w").write_text("".join(f"{1 + row % 3}\n" for row in range(rows)))
+    (tmp_path / "free").write_text("".join(f"{0 if feature == 3 else 1}\n" for feature in range(700)))
+    out, log = tmp_path / "model.json", tmp_path / "run.jsonl"
+    place = ["fit", str(parts / "part-*.svm"), "--workers", "1", "--features", "700", "--quiet", "--out", str(out), "--log", str(log)]
+    given = ["--weights", str(tmp_path / "*.w"), "--feature-weights", str(tmp_path / "free"), "--class-weight", "-1:2,1:0.5"]
+    assert main([*place, "--lambda", "0.05max", *given]) == 0
+    start, *_, end = [json.loads(line) for line in log.read_text().splitlines()]
+    assert start["n_features"] == 700 and start["lambda_ratio"] == pytest.approx(0.05) and end["status"] == "converged"
+    weights = np.concatenate([np.loadtxt(tmp_path / f"{at}.w") for at in range(5)])
+    X, y = obprox.load_svmlight_file(parts / "part-0.svm", n_features=700)[:2]
+    assert X.shape[1] == 700 and len(weights) == 600
+    model = obprox.load(out)
+    assert model.coef_[0][3] != 0
+    for path in (out, log):
+        path.unlink()
+    assert main([*place, "--nnz", "7"]) == 0
+    assert 0 < np.count_nonzero(obprox.load(out).coef_) <= 7
+    for path in (out, log):
+        path.unlink()
+    wrong = [
+        ["--groups", str(tmp_path / "free"), "--positive"],
+        ["--bounds", str(tmp_path / "free")],
+        ["--class-weight", "many"],
+        ["--names", str(tmp_path / "0.w")],
+        ["--offset", str(tmp_path / "0.w")],
+        ["--feature-weights", str(tmp_path / "nothing")],
+    ]
+    for flags in wrong:
+        assert main([*place, *flags]) == 2, flags
+        assert not out.exists() and not log.exists(), flags
 
 
 def test_a_driver_that_is_killed_resumes_to_the_same_bits(parts, tmp_path):

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 import obprox.spark as far  # noqa: E402
 from obprox.cluster import InProcess  # noqa: E402
+from obprox.exceptions import ClusterError  # noqa: E402
 
 ROWS, PARTITIONS = 400, 4
 
@@ -109,6 +111,58 @@ def test_several_classes_and_a_pipeline(spark):
     fitted = Pipeline(stages=stages).fit(frame)
     found = fitted.transform(frame).select("label", "prediction").collect()
     assert np.allclose([row.label for row in found], [row.prediction for row in found], atol=0.05)
+
+
+def test_columns_and_lists_of_numbers_are_features_as_vectors_are(spark):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(90, 3))
+    rows = [(float(a), float(b), float(c), float(2 * a - b + 0.1 * c), [float(a), float(b), float(c)], float(1 + at % 2)) for at, (a, b, c) in enumerate(X)]
+    frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, 3), ["a", "b", "c", "label", "features", "w"])
+    given = {"regParam": 0.05, "standardization": False, "weightCol": "w"}
+    of_columns = far.LinearRegression(featuresCols=["a", "b", "c"], **given).fit(frame)
+    of_lists = far.LinearRegression(**given).fit(frame)
+    vectors = VectorAssembler(inputCols=["a", "b", "c"], outputCol="v").transform(frame)
+    of_vectors = far.LinearRegression(featuresCol="v", **given).fit(vectors)
+    assert of_columns.fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    for model, table in ((of_columns, frame), (of_lists, frame)):
+        assert np.array_equal(model.coefficients.toArray(), of_vectors.coefficients.toArray())
+        found = [row.prediction for row in model.transform(table).collect()]
+        assert found == [row.prediction for row in of_vectors.transform(vectors).collect()]
+    uneven = spark.createDataFrame([(1.0, [1.0, 2.0]), (0.0, [1.0])], ["label", "features"]).coalesce(1)
+    with pytest.raises(Exception, match="lists of features have one length"):
+        far.LinearRegression(regParam=0.1, standardization=False).fit(uneven)
+
+
+def test_wide_replies_are_added_up_by_the_executors_to_the_same_bits(spark, monkeypatch):
+    frame = table(spark, n_features=700)
+    estimator = far.LogisticRegression(regParam=1e-3, standardization=False, tol=1e-9)
+    expected = here(estimator, frame)
+    monkeypatch.setattr(far.SparkShards, "piece", 100)
+    counts, whole = [], far.SparkShards.reduce
+    monkeypatch.setattr(far.SparkShards, "reduce", lambda self, request, count, width: counts.append(count) or whole(self, request, count, width))
+    same(estimator.fit(frame), expected)
+    assert len(counts) > 3 and max(counts) > 6
+
+
+def test_a_run_goes_on_from_its_checkpoint_to_the_same_bits(spark, tmp_path):
+    frame = table(spark, n_features=700)
+    given = {"regParam": 1e-3, "standardization": False, "tol": 1e-10}
+    whole = far.LogisticRegression(**given).fit(frame)
+    with pytest.warns(UserWarning):
+        far.LogisticRegression(maxIter=2, checkpoint=str(tmp_path), **given).fit(frame)
+    again = far.LogisticRegression(checkpoint=str(tmp_path), resume=True, **given).fit(frame)
+    assert again.passes < whole.passes
+    assert np.array_equal(again.fitted.coef_, whole.fitted.coef_) and again.intercept == whole.intercept
+
+
+def test_no_executors_is_an_error_in_time(spark, monkeypatch):
+    frame = table(spark)
+    monkeypatch.setattr(far.SparkShards, "_has_executors", staticmethod(lambda context: False))
+    monkeypatch.setattr(far, "_shard", lambda *given: time.sleep(60))
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match="no executors for 2 s"):
+        far.LogisticRegression(regParam=0.1, standardization=False, timeout=2.0).fit(frame)
+    assert time.monotonic() - begun < 40
 
 
 def test_an_executor_killed_in_the_middle_changes_no_bit(spark):

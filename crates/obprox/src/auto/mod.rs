@@ -231,7 +231,7 @@ impl<'a> Auto<'a> {
         if self.gradient.is_empty() {
             self.rows.place(&self.point)?;
             if problem.has_intercept() && self.point.weights.iter().all(|&x| x == 0.0) {
-                intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
+                self.centre()?;
             }
         }
         if self.largest.is_empty() && problem.has_intercept() {
@@ -275,7 +275,7 @@ impl<'a> Auto<'a> {
         }
         self.rows.place(&self.point)?;
         if problem.has_intercept() {
-            intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
+            self.centre()?;
         }
         self.gradient = Huge::default();
         let gradient = match problem.slopes_at_zero() {
@@ -289,6 +289,18 @@ impl<'a> Auto<'a> {
         (self.gradient, self.intercept_slope) = (gradient.weights, gradient.intercept[0]);
         self.keep(certificate);
         Ok(())
+    }
+
+    /// Moves the intercepts to their optimum. At x = 0 that is known, and shards need not be asked.
+    fn centre(&mut self) -> Result<()> {
+        let problem = &self.reduced.problem;
+        if !problem.in_shards() || self.point.weights.iter().any(|&x| x != 0.0) {
+            return intercept::centre(&mut *self.rows, &mut self.point.intercept);
+        }
+        let to = problem.intercept_at_zero();
+        let by: Vec<f64> = to.iter().zip(&self.point.intercept).map(|(to, from)| to - from).collect();
+        self.point.intercept = to.to_vec();
+        self.rows.shift(&by)
     }
 
     fn keep(&mut self, certificate: Certificate) {

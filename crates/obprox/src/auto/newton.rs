@@ -192,7 +192,8 @@ impl Auto<'_> {
                 self.point.intercept[output] = x[self.set.len()];
             }
         }
-        if has_intercept && all == 1 && self.set.len() >= LARGE && !self.plan.sees_all {
+        let is_cheap = !self.problem().in_shards();
+        if has_intercept && all == 1 && self.set.len() >= LARGE && !self.plan.sees_all && is_cheap {
             // It costs little beside a step, and what it is off by would hide how near the others are.
             intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
         }

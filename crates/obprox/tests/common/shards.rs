@@ -7,6 +7,19 @@ use std::sync::Arc;
 use obprox::data::{Dataset, Matrix, ReadOptions, ShardedData, Sharding, write_libsvm};
 use obprox::loss::LossKind;
 
+/// Every loss there is.
+pub const LOSSES: [LossKind; 9] = [
+    LossKind::Logistic,
+    LossKind::Squared,
+    LossKind::SquaredHinge,
+    LossKind::Huber(0.7),
+    LossKind::Poisson,
+    LossKind::Softmax,
+    LossKind::Gamma,
+    LossKind::Tweedie(1.4),
+    LossKind::NegativeBinomial(0.8),
+];
+
 /// Rows whose features are few or many, sparse, of which some explain the targets.
 pub fn dataset(loss: LossKind, n_rows: usize, n_cols: usize) -> Dataset {
     let mut state = 7u64;
@@ -28,7 +41,9 @@ pub fn dataset(loss: LossKind, n_rows: usize, n_cols: usize) -> Dataset {
             row.iter().map(|&(column, value)| value * f64::from(column % 5) * 0.5).sum::<f64>() + random() - 2.0;
         match loss {
             LossKind::Logistic | LossKind::SquaredHinge => f64::from(score > 0.0),
-            LossKind::Poisson => score.clamp(0.0, 4.0).floor(),
+            LossKind::Poisson | LossKind::NegativeBinomial(_) => score.clamp(0.0, 4.0).floor(),
+            LossKind::Gamma => score.clamp(-1.0, 2.0).exp(),
+            LossKind::Tweedie(_) => score.clamp(0.0, 4.0),
             LossKind::Softmax => (score + 2.0).clamp(0.0, 3.0).floor(),
             _ => score,
         }

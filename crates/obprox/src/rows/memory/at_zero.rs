@@ -25,6 +25,8 @@ use crate::{Result, intercept};
 pub(crate) struct AtZero {
     /// The smallest λ at which it is optimal: the largest slope over the weighted features.
     pub lambda_max: f64,
+    /// The intercepts at their optimum there; zeros where there are none.
+    pub intercept: Vec<f64>,
     /// The mean loss.
     pub loss: f64,
     /// The least that a gap is measured against.
@@ -80,14 +82,15 @@ impl AtZero {
         };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
         let margin_unit = margin_unit(problem, 1e3 * least_scale);
-        Ok(Self { lambda_max, loss, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
+        Ok(Self { lambda_max, intercept, loss, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
     }
 
     /// What it tells of some of the features, which have been held against their bounds.
     pub fn of_features(&self, features: &[u32]) -> Self {
         let of = |slopes: &[f64]| features.iter().map(|&at| slopes[at as usize]).collect::<Vec<f64>>().into();
         let &Self { lambda_max, loss, least_scale, margin_unit, .. } = self;
-        Self { lambda_max, loss, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
+        let intercept = self.intercept.clone();
+        Self { lambda_max, intercept, loss, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
     }
 }
 

@@ -67,7 +67,10 @@ fn weights_by_target(problem: &Problem) -> Option<Vec<(f64, f64)>> {
 
 /// The same as a shard tells it: pairs of a target and a weight, or one NaN where targets are many.
 pub(crate) fn weights_of_targets(problem: &Problem) -> Sums {
-    let pairs = weights_by_target(problem).map(|known| known.iter().flat_map(|&(a, b)| [a, b]).collect());
+    // Targets that are numbers of rows are those of one shard alone.
+    let is_of_rows = problem.targets().first().is_some_and(|&target| problem.loss().offset(target).is_some());
+    let known = if is_of_rows { None } else { weights_by_target(problem) };
+    let pairs = known.map(|known| known.iter().flat_map(|&(a, b)| [a, b]).collect());
     pairs.unwrap_or_else(|| vec![f64::NAN]).into()
 }
 

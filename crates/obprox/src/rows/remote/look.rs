@@ -22,6 +22,7 @@ pub(super) struct Look {
     pub arithmetic: u64,
     pub targets: OfTargets,
     pub has_weights: bool,
+    pub has_offsets: bool,
     /// The first row whose weight is not finite or is negative, with it.
     pub wrong_weight: Option<(u64, f64)>,
 }
@@ -31,7 +32,8 @@ pub(super) struct Look {
 pub(super) struct OfTargets {
     pub first: Option<f64>,
     pub wrong: Option<(u64, f64)>,
-    pub negative: Option<(u64, f64)>,
+    /// The lowest, with its row.
+    pub lowest: Option<(u64, f64)>,
     pub largest: f64,
     /// The distinct ones and the weight of the rows of each, where they are few.
     pub labels: Option<(Vec<f64>, Vec<f64>)>,
@@ -65,21 +67,30 @@ impl Look {
             targets: OfTargets {
                 first: targets.first().copied(),
                 wrong,
-                negative: first(&|target| target < 0.0, targets),
+                lowest: targets
+                    .iter()
+                    .copied()
+                    .enumerate()
+                    .min_by(|a, b| a.1.total_cmp(&b.1))
+                    .map(|(row, target)| (row as u64, target)),
                 largest: targets.iter().fold(0.0f64, |most, target| most.max(target.abs())),
                 labels,
             },
             has_weights: weights.is_some(),
+            has_offsets: shard.offsets.is_some(),
             wrong_weight: first(&|weight| !(weight.is_finite() && weight >= 0.0), weights.unwrap_or_default()),
         }
     }
 }
 
 /// The sum of what a shard holds.
-pub(super) fn sum_of(matrix: &Matrix, targets: &[f64], weights: Option<&[f64]>) -> u32 {
+pub(super) fn sum_of(matrix: &Matrix, targets: &[f64], beside: [Option<&[f64]>; 2]) -> u32 {
     let mut hash = crc32fast::Hasher::new();
     hash.update(bytemuck::cast_slice(targets));
-    hash.update(bytemuck::cast_slice(weights.unwrap_or_default()));
+    for numbers in beside {
+        hash.update(&[u8::from(numbers.is_some())]);
+        hash.update(bytemuck::cast_slice(numbers.unwrap_or_default()));
+    }
     let mut sparse = |offsets: &[u64], indices: &[u32], values: &[u8]| {
         hash.update(bytemuck::cast_slice(offsets));
         hash.update(bytemuck::cast_slice(indices));
@@ -101,26 +112,40 @@ pub(super) fn arithmetic() -> u64 {
     let mix = |sum: u64, value: f64| (sum ^ value.to_bits()).wrapping_mul(0x100_0000_01b3).rotate_left(17);
     (1..4096).fold(0, |sum, at| {
         let x = f64::from(at) * 0.0137 - 28.0;
-        [x.exp(), x.exp_m1(), x.exp().ln_1p(), x.abs().ln(), x.abs().sqrt()].into_iter().fold(sum, mix)
+        let size = x.abs();
+        let of_any = [x.exp(), x.exp_m1(), x.exp().ln_1p(), x.tanh()];
+        of_any.into_iter().chain([size.ln(), size.sqrt(), size.powf(0.37)]).fold(sum, mix)
     })
 }
 
 impl Wire for Look {
     fn put(&self, out: &mut Out) {
-        let OfTargets { first, wrong, negative, largest, labels } = &self.targets;
+        let OfTargets { first, wrong, lowest, largest, labels } = &self.targets;
         out.put(&self.name).put(&self.n_rows).put(&self.n_cols).put(&self.entries);
         out.put(&self.names.is_some());
         self.names.iter().for_each(|names| put_list(out, names));
-        out.put(&self.sum).put(&self.arithmetic).put(first).put(wrong).put(negative).put(largest).put(labels);
-        out.put(&self.has_weights).put(&self.wrong_weight);
+        out.put(&self.sum).put(&self.arithmetic).put(first).put(wrong).put(lowest).put(largest).put(labels);
+        out.put(&self.has_weights).put(&self.has_offsets).put(&self.wrong_weight);
     }
     fn get(input: &mut In) -> Result<Self> {
         let (name, n_rows, n_cols, entries) = (input.get()?, input.get()?, input.get()?, input.get()?);
         let names = if input.get()? { Some(get_list(input)?) } else { None };
         let (sum, arithmetic) = (input.get()?, input.get()?);
-        let (first, wrong, negative) = (input.get()?, input.get()?, input.get()?);
-        let targets = OfTargets { first, wrong, negative, largest: input.get()?, labels: input.get()? };
-        let (has_weights, wrong_weight) = (input.get()?, input.get()?);
-        Ok(Self { name, n_rows, n_cols, entries, names, sum, arithmetic, targets, has_weights, wrong_weight })
+        let (first, wrong, lowest) = (input.get()?, input.get()?, input.get()?);
+        let targets = OfTargets { first, wrong, lowest, largest: input.get()?, labels: input.get()? };
+        let (has_weights, has_offsets, wrong_weight) = (input.get()?, input.get()?, input.get()?);
+        Ok(Self {
+            name,
+            n_rows,
+            n_cols,
+            entries,
+            names,
+            sum,
+            arithmetic,
+            targets,
+            has_weights,
+            has_offsets,
+            wrong_weight,
+        })
     }
 }

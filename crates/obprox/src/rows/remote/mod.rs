@@ -8,6 +8,7 @@
 
 mod look;
 mod open;
+mod pieces;
 mod statement;
 mod wire;
 mod worker;
@@ -15,6 +16,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use self::open::RemoteData;
+pub use self::pieces::{Pieces, add, cut};
 pub(crate) use self::statement::{Kept, Statement, Weighing};
 pub use self::worker::{Shard, is_kept, work};
 
@@ -30,6 +32,18 @@ use crate::{Error, Result};
 pub trait Engine: Send + Sync {
     /// Has every shard answer a request, and hands on the replies in the order of the shards.
     fn map(&self, request: &[u8], each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+
+    /// How many numbers of a reply are added up in one place before they come to the driver; nothing where the engine only
+    /// maps. Then the driver is sent the whole replies of all shards.
+    fn piece(&self) -> Option<usize> {
+        None
+    }
+
+    /// Has every shard answer a request, [`cut`]s each reply into so many pieces of such a width, [`add`]s up those of the
+    /// same number in the order of the shards, wherever that is, and hands on the sums in the order of the pieces.
+    fn reduce(&self, _: &[u8], _: Pieces, _: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        Err(Error::Data("an engine that adds up nothing was asked to".into()))
+    }
 }
 
 /// What a request begins with.
@@ -128,6 +142,19 @@ impl Wire for Weigh {
     }
 }
 
+/// The reply that says what went wrong, for the driver to tell.
+fn failed(error: Error) -> Vec<u8> {
+    let (file, message) = match error {
+        Error::File { file, message } => (Some(file), message),
+        Error::Io { path, action, source } => (Some(path.display().to_string()), format!("{action}: {source}")),
+        Error::Parse { file, line, column, message } => (Some(format!("{file}:{line}:{column}")), message),
+        other => (None, other.to_string()),
+    };
+    let mut out = Out::default();
+    out.put(&1u8).put(&file).put(&message);
+    out.0
+}
+
 /// The reply of a shard, or what went wrong there.
 fn opened(reply: &[u8]) -> Result<In<'_>> {
     let mut input = In(reply);
@@ -173,10 +200,21 @@ impl Remote {
         local.into_iter().for_each(|local| local.put(&mut request));
         Order::of(task)?.put(&mut request);
         let mut total = Answer::default();
-        self.data.map(&request.0, &mut |input| {
-            total = task.fold(std::mem::take(&mut total), input.get()?)?;
-            input.end()
-        })?;
+        let features = self.statement.kept.as_ref().map_or(self.data.n_cols(), |kept| kept.0.len());
+        match self.data.pieces(task.width(features, self.statement.outputs as usize)) {
+            Some(pieces) => {
+                let mut sums = Vec::new();
+                self.data.reduce(&request.0, pieces, &mut |input| {
+                    sums.push(input.get()?);
+                    input.end()
+                })?;
+                total = Answer::joined(sums);
+            }
+            None => self.data.map(&request.0, &mut |input| {
+                total = task.fold(std::mem::take(&mut total), input.get()?)?;
+                input.end()
+            })?,
+        }
         Ok(total)
     }
 }

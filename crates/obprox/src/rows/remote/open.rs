@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::look::{self, Look};
 use super::statement::{Statement, Weighing};
 use super::wire::{In, Out, Wire};
-use super::{Engine, Header, Request, VERSION, Weigh, opened};
+use super::{Engine, Header, Pieces, Request, VERSION, Weigh, opened};
 use crate::loss::{Loss, LossKind, Task};
 use crate::targets::{self, ClassWeights};
 use crate::{Error, Result};
@@ -61,6 +61,9 @@ impl RemoteData {
             if look.has_weights != first.has_weights {
                 return Err(Error::file(look.name.clone(), "some shards have weights of their rows, and others none"));
             }
+            if look.has_offsets != first.has_offsets {
+                return Err(Error::file(look.name.clone(), "some shards have offsets of their rows, and others none"));
+            }
             if let Some((row, weight)) = look.wrong_weight {
                 let message =
                     format!("row {} of {}: {weight}; weights are finite and not negative", row + 1, look.name);
@@ -91,6 +94,11 @@ impl RemoteData {
     /// How many shards there are.
     pub fn n_shards(&self) -> usize {
         self.looks.len()
+    }
+
+    /// Whether the margins of the rows have a part that is known.
+    pub fn has_offsets(&self) -> bool {
+        self.looks.first().is_some_and(|look| look.has_offsets)
     }
 
     /// Names of the columns, where the shards have them.
@@ -137,6 +145,30 @@ impl RemoteData {
         }
     }
 
+    /// How replies with arrays of such a width are added up on their way, where they are.
+    pub(super) fn pieces(&self, width: usize) -> Option<Pieces> {
+        Pieces::of(width, self.engine.piece()?).filter(|_| self.looks.len() > 1)
+    }
+
+    /// Sends a request to all shards and hands on the sums of what they reply, piece by piece.
+    pub(super) fn reduce(
+        &self,
+        request: &[u8],
+        pieces: Pieces,
+        each: &mut dyn FnMut(&mut In) -> Result<()>,
+    ) -> Result<()> {
+        self.passes.fetch_add(1, Ordering::Relaxed);
+        let mut replies = 0;
+        self.engine.reduce(request, pieces, &mut |reply| {
+            replies += 1;
+            each(&mut opened(reply)?)
+        })?;
+        match replies == pieces.count {
+            true => Ok(()),
+            false => Err(Error::Data(format!("{replies} of {} pieces of the sums came", pieces.count))),
+        }
+    }
+
     /// Sends a request to all shards and hands on what they reply, in their order.
     pub(super) fn map(&self, request: &[u8], each: &mut dyn FnMut(&mut In) -> Result<()>) -> Result<()> {
         self.passes.fetch_add(1, Ordering::Relaxed);
@@ -160,9 +192,12 @@ impl RemoteData {
             if let Some((row, target)) = of.wrong {
                 return Err(Error::Data(format!("{}: the target {target} is not a finite number", at(look, row))));
             }
-            if let Some((row, target)) = of.negative.filter(|_| loss.task() == Task::Counts) {
-                let message = format!("the target {target} is negative; the {} loss is for counts", loss.name());
-                return Err(Error::Data(format!("{}: {message}", at(look, row))));
+            if let Some((row, target)) = of.lowest {
+                let is_negative = target < 0.0 && loss.task() == Task::Counts;
+                let why = is_negative.then(|| format!("the {} loss is for counts", loss.name()));
+                if let Some(why) = why.or_else(|| loss.refuses(target).map(Into::into)) {
+                    return Err(Error::Data(format!("{}: the target is {target}; {why}", at(look, row))));
+                }
             }
             match (&of.labels, loss.task()) {
                 (_, Task::Regression | Task::Counts | Task::Survival) => {}

@@ -15,6 +15,8 @@ pub(crate) struct Statement {
     pub width: Option<f64>,
     pub labels: Vec<f64>,
     pub weighing: Weighing,
+    /// Whether the rows have offsets with them.
+    pub offsets: bool,
     pub intercept: bool,
     /// N and n of all shards.
     pub n_rows: u64,
@@ -66,7 +68,8 @@ impl Statement {
 impl Wire for Statement {
     fn put(&self, out: &mut Out) {
         out.put(&self.loss).put(&self.outputs).put(&self.width).put(&self.labels);
-        out.put(&self.weighing.classes).put(&self.weighing.scale).put(&self.intercept);
+        out.put(&self.weighing.classes).put(&self.weighing.scale);
+        out.put(&self.offsets).put(&self.intercept);
         out.put(&self.n_rows).put(&self.n_cols).put(&self.kept);
     }
     fn get(input: &mut In) -> Result<Self> {
@@ -76,6 +79,7 @@ impl Wire for Statement {
             width: input.get()?,
             labels: input.get()?,
             weighing: Weighing { classes: input.get()?, scale: input.get()? },
+            offsets: input.get()?,
             intercept: input.get()?,
             n_rows: input.get()?,
             n_cols: input.get()?,

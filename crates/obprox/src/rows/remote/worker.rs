@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::look::{self, Look};
 use super::wire::{In, Order, Out, Wire};
-use super::{Header, Request, Weigh};
+use super::{Header, Request, Weigh, failed};
 use crate::data::{Buffer, Dataset, ReadOptions, read};
 use crate::problem::Problem;
 use crate::rows::sharded::state::Local;
@@ -24,6 +24,8 @@ pub struct Shard {
     pub data: Dataset,
     /// How much each row counts.
     pub weights: Option<Buffer<f64>>,
+    /// What is added to the margin of each row, which is known beforehand.
+    pub offsets: Option<Buffer<f64>>,
 }
 
 impl Shard {
@@ -34,12 +36,27 @@ impl Shard {
             Error::File { .. } | Error::Parse { .. } | Error::Io { .. } => error,
             other => Error::file(name.clone(), other.to_string()),
         })?;
-        Ok(Self { name, data, weights: None })
+        Ok(Self { name, data, weights: None, offsets: None })
+    }
+
+    /// The same with what stands beside its rows.
+    pub fn beside(self, weights: Option<Buffer<f64>>, offsets: Option<Buffer<f64>>) -> Result<Self> {
+        let n_rows = self.data.targets.len();
+        for (what, numbers) in [("weights", &weights), ("offsets", &offsets)] {
+            if let Some(others) = numbers.as_ref().map(|numbers| numbers.len()).filter(|&len| len != n_rows) {
+                return Err(Error::file(
+                    self.name,
+                    format!("has {n_rows} rows, and there are {others} {what} for them"),
+                ));
+            }
+        }
+        Ok(Self { weights, offsets, ..self })
     }
 
     /// What tells its rows from others.
     pub(super) fn sum(&self) -> u32 {
-        look::sum_of(&self.data.matrix, &self.data.targets, self.weights.as_deref())
+        let beside = [self.weights.as_deref(), self.offsets.as_deref()];
+        look::sum_of(&self.data.matrix, &self.data.targets, beside)
     }
 }
 
@@ -60,17 +77,7 @@ pub fn work(number: usize, request: &[u8], open: impl FnOnce() -> Result<Shard>)
     let mut out = Out::default();
     match reply(number, request, open, &mut out) {
         Ok(()) => out.0,
-        Err(error) => {
-            let mut out = Out::default();
-            let (file, message) = match error {
-                Error::File { file, message } => (Some(file), message),
-                Error::Io { path, action, source } => (Some(path.display().to_string()), format!("{action}: {source}")),
-                Error::Parse { file, line, column, message } => (Some(format!("{file}:{line}:{column}")), message),
-                other => (None, other.to_string()),
-            };
-            out.put(&1u8).put(&file).put(&message);
-            out.0
-        }
+        Err(error) => failed(error),
     }
 }
 

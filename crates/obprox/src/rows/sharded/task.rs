@@ -58,26 +58,44 @@ pub(crate) struct Answer {
 }
 
 impl Task<'_> {
+    /// How many numbers the widest array of an answer has, where there are so many features and outputs.
+    pub fn width(&self, features: usize, outputs: usize) -> usize {
+        let all = features.saturating_mul(outputs);
+        match self {
+            Task::ColumnsAtZero { .. } | Task::Work(Work { over: Some(_), .. }) => all,
+            Task::Work(Work { job: Some(Job::Dual(DualJob::Gradient)), .. }) => all,
+            Task::Work(Work { job: Some(Job::Hessian { order, .. }), .. }) => order.len().saturating_mul(order.len()),
+            _ => 0,
+        }
+    }
+
     /// Whether the answer is told by targets and weights alone.
     pub fn is_of_targets(&self) -> bool {
         matches!(self, Task::Alike | Task::AtZero(_))
     }
 
     /// Adds the answer of the next shard.
-    pub fn fold(&self, total: Answer, answer: Answer) -> Result<Answer> {
+    pub fn fold(&self, mut total: Answer, mut answer: Answer) -> Result<Answer> {
         let is_largest = matches!(self, Task::Work(Work { job: Some(Job::Dual(DualJob::Largest)), .. }));
-        let sums = match self {
-            Task::Alike => return Ok(Answer { sums: centring::merge(&total.sums, &answer.sums), ..total }),
-            _ if is_largest => total.sums.larger(&answer.sums),
-            _ => total.sums.plus(&answer.sums),
-        };
+        if !is_largest && !matches!(self, Task::Alike) {
+            return Ok(total.plus(answer));
+        }
+        let (before, next) = (std::mem::take(&mut total.sums), std::mem::take(&mut answer.sums));
+        let sums = if is_largest { before.larger(&next) } else { centring::merge(&before, &next) };
+        Ok(Answer { sums, ..total.plus(answer) })
+    }
+}
+
+impl Answer {
+    /// Adds the sums of the next shard.
+    pub fn plus(self, next: Self) -> Self {
         let seen = |total: Option<Seen>, more: Option<Seen>| more.map(|more| total.unwrap_or_default().plus(more));
-        Ok(Answer {
-            sums,
-            seen: seen(total.seen, answer.seen),
-            columns: answer.columns.map(|more| total.columns.unwrap_or_default().plus(&more)),
-            ahead: seen(total.ahead, answer.ahead),
-        })
+        Self {
+            sums: self.sums.plus(&next.sums),
+            seen: seen(self.seen, next.seen),
+            columns: next.columns.map(|more| self.columns.unwrap_or_default().plus(&more)),
+            ahead: seen(self.ahead, next.ahead),
+        }
     }
 }
 
