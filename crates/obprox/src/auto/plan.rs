@@ -6,6 +6,7 @@ use super::sample::{self, Level};
 use super::smooth;
 use crate::problem::{Point, Problem};
 use crate::rows::stays_in_rows;
+use crate::tuning::products::{SAMPLED, SAMPLED_FROM};
 use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
 
 /// What is done, and from which size on something else.
@@ -23,6 +24,8 @@ pub(super) struct Plan {
     pub largest_hessian: usize,
     /// Whether such a model is minimised by products with its Hessian instead.
     pub by_products: bool,
+    /// Those products are at first of a sample of the rows, one out of so many.
+    pub part: usize,
     /// Coordinates up to which all outputs are stepped on at once.
     pub jointly: usize,
     /// Whether Hessians cost little: then they serve for fewer steps, and none grows.
@@ -66,6 +69,7 @@ impl Plan {
             largest_hessian: LARGEST_HESSIAN,
             // Columns of several shards are in no one memory.
             by_products: problem.in_shards() || problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
+            part: if !problem.in_shards() && problem.n_rows() >= SAMPLED_FROM { SAMPLED } else { 1 },
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
             is_exact: is_quadratic(problem),
@@ -157,6 +161,7 @@ mod tests {
                 largest_hessian: if bit(4) { LARGEST_HESSIAN } else { 0 },
                 jointly: if bit(5) { JOINTLY } else { 0 },
                 renews: bit(6),
+                part: if bit(1) { 2 } else { 1 },
                 by_products: bit(8) && !bit(7),
                 ..made.clone()
             };

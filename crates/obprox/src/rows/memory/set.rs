@@ -10,11 +10,12 @@ use rayon::prelude::*;
 
 use super::descent::Columns;
 use super::lists::RowLists;
-use super::{gram, pass};
+use super::narrow::Narrow;
+use super::gram;
 use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::problem::Problem;
-use crate::tuning::FEW;
+use crate::tuning::{FEW, LARGEST_HESSIAN, MANY_ROWS};
 
 /// A Hessian is made straight from the rows where its features have at least this share of their entries.
 const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
@@ -33,9 +34,8 @@ pub(super) struct WorkingSet {
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
     /// Their columns, together.
     together: OnceLock<Columns>,
-    /// The rows with these features alone, for products and nothing else: what is asked of a set has the same bits whatever
-    /// was asked before.
-    compact: OnceLock<Matrix>,
+    /// The rows with these features alone: for products, and for all that is asked of a set [by rows](Self::is_by_rows).
+    narrow: OnceLock<Narrow>,
 }
 
 /// Columns that were taken out of the rows, some at a time.
@@ -131,12 +131,6 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Appends the intercept's part, where there is one.
-fn with_intercept(mut of_set: Vec<f64>, problem: &Problem, part: impl FnOnce() -> f64) -> Vec<f64> {
-    of_set.extend(problem.has_intercept().then(part));
-    of_set
-}
-
 impl WorkingSet {
     /// A set that goes on from another: what that has taken out of the rows it need not take again.
     pub fn new(problem: &Problem, features: Vec<u32>, before: &Self) -> Arc<Self> {
@@ -161,19 +155,29 @@ impl WorkingSet {
     }
 
     /// The rows with its features alone.
-    fn compact(&self, problem: &Problem) -> &Matrix {
-        self.compact.get_or_init(|| problem.matrix().keep_columns(&self.features))
+    fn narrow(&self, problem: &Problem) -> &Narrow {
+        self.narrow.get_or_init(|| Narrow::of(problem.matrix(), &self.features))
     }
 
-    /// The diagonal of Σ hᵢ dᵢdᵢᵀ, that of the intercept last.
-    pub fn diagonal(&self, problem: &Problem, curvatures: &[f64]) -> Vec<f64> {
-        let squares = pass::sum_rows_with(self.compact(problem), curvatures, |value| value * value);
-        with_intercept(squares, problem, || curvatures.iter().sum())
+    /// Whether all that is asked of it is a pass over its rows: no Hessian of so many features is formed, and their columns
+    /// would take as much memory as the data. What is asked has the same bits whatever was asked before.
+    fn is_by_rows(&self, problem: &Problem) -> bool {
+        self.features.len() > LARGEST_HESSIAN
+            && problem.n_rows() >= MANY_ROWS
+            && problem.outputs() == 1
+            && problem.columns().is_none()
     }
 
-    /// Σ hᵢ dᵢ(dᵢ·v), the intercept last.
-    pub fn product(&self, problem: &Problem, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
-        pass::product(self.compact(problem), problem.has_intercept(), curvatures, v)
+    /// The diagonal of Σ hᵢ dᵢdᵢᵀ, that of the intercept last, over some of the rows: one out of so many.
+    pub fn diagonal(&self, problem: &Problem, curvatures: &[f64], part: usize) -> Vec<f64> {
+        let mut squares = self.narrow(problem).diagonal(curvatures, part);
+        squares.truncate(self.features.len() + usize::from(problem.has_intercept()));
+        squares
+    }
+
+    /// Σ hᵢ dᵢ(dᵢ·v), the intercept last, over as many.
+    pub fn product(&self, problem: &Problem, curvatures: &[f64], v: &[f64], part: usize) -> Vec<f64> {
+        self.narrow(problem).product(curvatures, v, part)
     }
 
     /// The entries of its columns.
@@ -181,12 +185,20 @@ impl WorkingSet {
         if self.has_all {
             return problem.columns().unwrap_or(problem.matrix()).nnz();
         }
+        if self.is_by_rows(problem) {
+            return self.narrow(problem).entries();
+        }
         let columns = self.columns(problem);
         (0..self.features.len()).map(|index| columns.len(index)).sum()
     }
 
     /// Σ sᵢ dᵢ over the rows, on its features.
     pub fn slopes(&self, problem: &Problem, of_rows: &[f64]) -> Vec<f64> {
+        if self.is_by_rows(problem) {
+            let mut sums = self.narrow(problem).sum(of_rows);
+            sums.truncate(self.features.len());
+            return sums;
+        }
         let columns = self.columns(problem);
         let slope = |index: usize| columns.dot(index, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
@@ -194,6 +206,11 @@ impl WorkingSet {
 
     /// Adds its columns times weights to margins: the output, the index, the weight of each.
     pub fn add_to(&self, problem: &Problem, weights: &[(usize, usize, f64)], margins: &mut [f64]) {
+        if self.is_by_rows(problem) {
+            let mut of_features = vec![0.0; self.features.len()];
+            weights.iter().for_each(|&(_, index, weight)| of_features[index] = weight);
+            return self.narrow(problem).add_dots(&of_features, margins);
+        }
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 
