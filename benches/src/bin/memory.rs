@@ -5,19 +5,16 @@
 
 include!("../say.rs");
 
+#[path = "../peak.rs"]
+mod peak;
+
 use std::time::Instant;
 
 use obprox::data::{ReadOptions, read};
 use obprox::loss::LossKind;
 use obprox::{MethodKind, Problem, Run, Settings, Terms};
 
-/// The most memory this process has held so far, in bytes.
-fn peak() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).expect("a high-water mark");
-    let kilobytes: f64 = line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number");
-    1024.0 * kilobytes
-}
+use self::peak::peak;
 
 fn main() {
     let file = std::env::args().nth(1).expect("usage: memory FILE");

@@ -335,6 +335,8 @@ impl<'a> Run<'a> {
             (Status::Converged | Status::MaxEpochs | Status::Stalled, Some((support, figures))) if evaluated => {
                 (support.expand(problem), Some(figures))
             }
+            // A round that was broken off ends with a look at where it is.
+            (Status::Stopped, _) if is_cut => (solver.point(), solver.certificate()),
             _ => (solver.point(), None),
         };
         let centred = |point: Point| point.settled(problem);

@@ -127,6 +127,8 @@ struct Fall {
 struct Trust {
     /// Their damping, relative to the curvature.
     damping: f64,
+    /// Products are those of a sample of the rows, one out of so many.
+    part: usize,
     /// Whether the curvatures of rows were raised to secants, because of a step that was too long.
     lifted: bool,
 }
@@ -143,6 +145,8 @@ struct OnPath {
 struct History {
     rounds: u64,
     steps: u64,
+    /// Samples of the rows that were worked on.
+    samples: u64,
     /// F and the KKT distance of the point.
     objective: f64,
     kkt: f64,
@@ -194,9 +198,9 @@ impl<'a> Auto<'a> {
             set,
             held,
             fall: Fall { stretch, stage: Stage::Polish, at_lambda: problem.lambda() },
-            trust: Trust { damping: 1e-10, lifted: false },
+            trust: Trust { damping: 1e-10, part: 1, lifted: false },
             path: OnPath { ends, floor },
-            history: History { rounds: 0, steps: 0, objective, kkt, least_kkt, idle: 0 },
+            history: History { rounds: 0, steps: 0, samples: 0, objective, kkt, least_kkt, idle: 0 },
             goal: None,
         })
     }
@@ -325,8 +329,7 @@ impl<'a> Auto<'a> {
         pairs.map(of).fold(0.0, f64::max)
     }
 
-    /// Where the run has to begin, it begins: from smoother losses or from a sample of the rows where that pays. What came
-    /// of it is the round.
+    /// Where the run has to begin, it begins: from smoother losses where that pays. What came of it is the round.
     fn begin(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Option<Ended>> {
         let mut stop = false;
         let tell: &mut dyn FnMut(Progress) -> Control = &mut |progress| {
@@ -334,11 +337,7 @@ impl<'a> Auto<'a> {
             stop |= said == Control::Stop;
             said
         };
-        let began = match self.plan.start.clone() {
-            Start::Smoother => self.start_from_smoother_losses(tell)?,
-            Start::Samples(levels) => self.start_from_samples(&levels, tell)?,
-            Start::Here => false,
-        };
+        let began = matches!(self.plan.start, Start::Smoother) && self.start_from_smoother_losses(tell)?;
         self.measure()?;
         if began && stop {
             return Ok(Some(Ended::Interrupted));
@@ -391,6 +390,11 @@ impl<'a> Auto<'a> {
 
 impl Solver for Auto<'_> {
     fn epoch(&mut self, tell: &mut dyn FnMut(Progress) -> Control) -> Result<Ended> {
+        while let Some(level) = self.next_sample() {
+            if let Some(ended) = self.round_on_sample(level, tell)? {
+                return Ok(ended);
+            }
+        }
         if self.gradient.is_empty() && self.history.rounds > 0 {
             // A run that is resumed: this is what the round before it saw last.
             self.rows.place(&self.point)?;
@@ -474,7 +478,13 @@ impl Solver for Auto<'_> {
         )?;
         write_array(
             out,
-            &[self.history.rounds, self.history.steps, u64::from(self.history.idle), u64::from(self.trust.lifted)],
+            &[
+                self.history.rounds,
+                self.history.steps,
+                self.history.samples,
+                u64::from(self.history.idle),
+                u64::from(self.trust.lifted),
+            ],
         )?;
         write_array(out, &self.point.weights)?;
         write_array(out, &self.point.intercept)?;
@@ -486,7 +496,7 @@ impl Solver for Auto<'_> {
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 5], [0u64; 4]);
+        let (mut reals, mut counts) = ([0.0; 5], [0u64; 5]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -496,9 +506,9 @@ impl Solver for Auto<'_> {
         }
         [self.fall.stretch, self.trust.damping, self.history.objective, self.history.kkt, self.history.least_kkt] =
             reals;
-        [self.history.rounds, self.history.steps] = [counts[0], counts[1]];
-        self.history.idle = counts[2] as u32;
-        self.trust.lifted = counts[3] != 0;
+        [self.history.rounds, self.history.steps, self.history.samples] = [counts[0], counts[1], counts[2]];
+        self.history.idle = counts[3] as u32;
+        self.trust.lifted = counts[4] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.gradient = read_array(input, self.point.weights.len())?.into();

@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::blockwise::{self, InSet};
 use super::expansion::Expansion;
 use super::held::Held;
+use super::products::Asked;
 use super::search::{Step, search};
 use super::{Auto, End, products};
 use crate::huge::Huge;
@@ -18,6 +19,7 @@ use crate::tuning::newton::{
     CHEAP, CLOSELY, EXACTLY, FURTHER, IN_SIGHT, LIVELY, LONGEST, MOST_HIDDEN, MOST_MISSING, ROUGHER, ROUGHLY, SERVES,
     SERVES_CHEAP, SERVES_FEW, SHORT,
 };
+use crate::tuning::products::{OF_SAMPLE, SAMPLE_SERVES};
 use crate::tuning::quadratic::LARGE;
 use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 use crate::{Result, intercept};
@@ -64,6 +66,7 @@ impl Auto<'_> {
         enough: f64,
         stops: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Stepped> {
+        self.trust.part = self.plan.part;
         let mut progress = Progress { moved: false, objective: f64::NAN, violation: f64::INFINITY, hidden: 0 };
         for step in 0..steps {
             let at = self.expansion(&outputs, step == 0)?;
@@ -71,6 +74,9 @@ impl Auto<'_> {
             let in_sight = if step > 0 { self.in_sight(&at, progress.objective) } else { None };
             if violation > self.serves() * progress.violation || self.trust.lifted {
                 self.held = None;
+            }
+            if violation > SAMPLE_SERVES * progress.violation {
+                self.trust.part = 1;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
             let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
@@ -81,7 +87,7 @@ impl Auto<'_> {
             }
             progress.violation = violation;
             let begins = step == 0 && self.history.rounds == 1 && self.problem().outputs() == 1;
-            let z = self.minimum(&outputs, &at, (enough / violation).min(1.0), begins)?;
+            let z = self.minimum(&outputs, &at, (enough / violation).min(1.0), begins, &mut || stops(step))?;
             if !self.step(&outputs, &at, &z, &mut progress)? {
                 break;
             }
@@ -231,7 +237,14 @@ impl Auto<'_> {
     }
 
     /// A point near the minimum of the model around a point; `share` is what may be left of the violation there.
-    fn minimum(&mut self, outputs: &Range<usize>, at: &Expansion, share: f64, begins: bool) -> Result<Vec<f64>> {
+    fn minimum(
+        &mut self,
+        outputs: &Range<usize>,
+        at: &Expansion,
+        share: f64,
+        begins: bool,
+        stops: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<f64>> {
         let Expansion { terms, x, u, blocks } = at;
         let is_alone = outputs.len() == 1;
         if let Some(blocks) = blocks {
@@ -246,7 +259,11 @@ impl Auto<'_> {
         };
         let is_large = is_alone && x.len() > self.plan.largest_hessian;
         if (is_large || is_hollow) && self.plan.by_products {
-            return products::minimum(&mut *self.rows, outputs, at, self.trust.damping, ROUGHLY * share);
+            let part = self.trust.part;
+            // What a sample does not know is worth no digits.
+            let tolerance = if part > 1 { (ROUGHLY * share).max(OF_SAMPLE) } else { ROUGHLY * share };
+            let asked = Asked { damping: self.trust.damping, tolerance, part };
+            return products::minimum(&mut *self.rows, outputs, at, asked, stops);
         }
         if is_large || is_hollow {
             let model = Model { terms, x, u, damping: self.trust.damping };
@@ -289,11 +306,11 @@ impl Auto<'_> {
         blocks: &InSet,
         tolerance: f64,
     ) -> Result<Vec<f64>> {
-        let squares = self.rows.numbers(&Job::Diagonal { outputs: outputs.clone() })?;
+        let squares = self.rows.numbers(&Job::Diagonal { outputs: outputs.clone(), part: 1 })?;
         let added: Vec<f64> = squares.iter().zip(&at.terms).map(|(h, term)| self.trust.damping * h + term.l2).collect();
         let diagonal: Vec<f64> = squares.iter().zip(&added).map(|(h, added)| h + added).collect();
         blockwise::accelerated(at, blocks, &diagonal, tolerance, |v| {
-            let mut product = self.rows.numbers(&Job::Product { outputs: outputs.clone(), v })?;
+            let mut product = self.rows.numbers(&Job::Product { outputs: outputs.clone(), v, part: 1 })?;
             product.iter_mut().zip(&added).zip(v).for_each(|((sum, added), v)| *sum += added * v);
             Ok(product)
         })

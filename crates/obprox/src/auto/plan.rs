@@ -6,6 +6,7 @@ use super::sample::{self, Level};
 use super::smooth;
 use crate::problem::{Point, Problem};
 use crate::rows::stays_in_rows;
+use crate::tuning::products::{SAMPLED, SAMPLED_FROM};
 use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
 
 /// What is done, and from which size on something else.
@@ -23,6 +24,8 @@ pub(super) struct Plan {
     pub largest_hessian: usize,
     /// Whether such a model is minimised by products with its Hessian instead.
     pub by_products: bool,
+    /// Those products are at first of a sample of the rows, one out of so many.
+    pub part: usize,
     /// Coordinates up to which all outputs are stepped on at once.
     pub jointly: usize,
     /// Whether Hessians cost little: then they serve for fewer steps, and none grows.
@@ -66,6 +69,7 @@ impl Plan {
             largest_hessian: LARGEST_HESSIAN,
             // Columns of several shards are in no one memory.
             by_products: problem.in_shards() || problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
+            part: if !problem.in_shards() && problem.n_rows() >= SAMPLED_FROM { SAMPLED } else { 1 },
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
             is_exact: is_quadratic(problem),
@@ -148,15 +152,16 @@ mod tests {
     fn plans(made: &Plan, outputs: usize) -> Vec<(Plan, bool)> {
         let plan = |bits: usize| {
             let bit = |at: usize| bits >> at & 1 == 1;
-            let level = Level { stride: 2, lambda: 0.1 };
+            let levels = [Level { stride: 3, lambda: 0.2 }, Level { stride: 2, lambda: 0.1 }];
             let plan = Plan {
                 sees_all: bit(0),
                 takes_all: bit(1),
                 falls: bit(2),
-                start: if bit(3) { Start::Samples(vec![level]) } else { Start::Here },
+                start: if bit(3) { Start::Samples(levels.to_vec()) } else { Start::Here },
                 largest_hessian: if bit(4) { LARGEST_HESSIAN } else { 0 },
                 jointly: if bit(5) { JOINTLY } else { 0 },
                 renews: bit(6),
+                part: if bit(1) { 2 } else { 1 },
                 by_products: bit(8) && !bit(7),
                 ..made.clone()
             };
@@ -169,21 +174,32 @@ mod tests {
         (0..512).map(plan).filter(is_one).collect()
     }
 
-    /// Solves a problem by a plan, as far as that leads.
-    fn solve(problem: &Problem, plan: Plan, by_columns: bool) -> (Certificate, Point) {
+    /// A run by a plan.
+    fn begin(problem: &Problem, plan: Plan, by_columns: bool) -> Auto<'_> {
         let mut auto = Auto::new(problem, None, None).unwrap().aiming_at(1e-9);
         auto.reduced.problem = Arc::new(if by_columns { problem.by_columns(None) } else { problem.clone() });
         auto.rows = Box::new(Memory::new(Arc::clone(&auto.reduced.problem), plan.sees_all));
         auto.fall.stretch = if plan.falls { f64::INFINITY } else { 1.0 };
         auto.plan = plan;
+        auto
+    }
+
+    /// Goes on until the optimum is proved, as far as that leads; `after` sees the run after each round before the last.
+    fn finish(mut auto: Auto, mut after: impl FnMut(&Auto)) -> (Certificate, Point) {
         for _ in 0..60 {
             let ended = auto.epoch(&mut |_| Control::Continue).unwrap();
             let is_there = auto.certificate.as_ref().is_some_and(|certificate| certificate.within(1e-9));
             if is_there || !matches!(ended, Ended::Epoch) {
                 break;
             }
+            after(&auto);
         }
         (auto.certificate().unwrap(), auto.point())
+    }
+
+    /// Solves a problem by a plan.
+    fn solve(problem: &Problem, plan: Plan, by_columns: bool) -> (Certificate, Point) {
+        finish(begin(problem, plan, by_columns), |_| {})
     }
 
     #[test]
@@ -217,6 +233,29 @@ mod tests {
             for (plan, by_columns) in plans(&made, problem.outputs()).into_iter().filter(is_one) {
                 let solved = pools.each_ref().map(|pool| pool.install(|| solve(&problem, plan.clone(), by_columns)));
                 assert!(solved.iter().all(|one| *one == solved[0]), "{loss:?}, by columns: {by_columns}, {plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_resumes_after_any_round_to_the_same_bits() {
+        for seed in [0, 1] {
+            let problem = problem(LossKind::Logistic, seed, 40 + 7 * seed);
+            let made = Plan::of(&problem, &problem, None, None, false);
+            for (plan, by_columns) in plans(&made, 1) {
+                let what = format!("{seed}, by columns: {by_columns}, {plan:?}");
+                let mut states = Vec::new();
+                let ended = finish(begin(&problem, plan.clone(), by_columns), |auto| {
+                    let mut state = Vec::new();
+                    auto.save(&mut state).unwrap();
+                    states.push(state);
+                });
+                assert!(!matches!(plan.start, Start::Samples(_)) || states.len() > 1, "{what}");
+                for (round, state) in states.iter().enumerate() {
+                    let mut auto = begin(&problem, plan.clone(), by_columns);
+                    auto.load(&mut &state[..]).unwrap();
+                    assert_eq!(finish(auto, |_| {}), ended, "after round {round}, {what}");
+                }
             }
         }
     }

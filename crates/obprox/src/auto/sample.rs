@@ -6,8 +6,8 @@
 //! λ/s, so that a feature has to explain as much in sum as it will have to on all. As samples grow λ falls, and the face
 //! grows with it.
 
-use super::Auto;
-use super::plan::is_quadratic;
+use super::plan::{Start, is_quadratic};
+use super::{Auto, Fall};
 use crate::Result;
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
@@ -23,47 +23,55 @@ pub(super) struct Level {
 }
 
 impl Auto<'_> {
-    /// Moves to the optimum of samples; whether it did. Where `tell` says stop the point so far will do.
-    pub(super) fn start_from_samples(
+    /// The next sample, where the run is still to begin with one.
+    pub(super) fn next_sample(&self) -> Option<Level> {
+        let Start::Samples(levels) = &self.plan.start else { return None };
+        levels.get(self.history.samples as usize).copied()
+    }
+
+    /// A round that moves to the optimum of a sample; nothing where that led nowhere. Where `tell` says stop the point so far
+    /// will do.
+    pub(super) fn round_on_sample(
         &mut self,
-        levels: &[Level],
+        level: Level,
         tell: &mut dyn FnMut(Progress) -> Control,
-    ) -> Result<bool> {
+    ) -> Result<Option<Ended>> {
+        self.history.samples += 1;
         let problem = self.given;
-        let (mut found, mut stop) = (None, false);
-        for level in levels {
-            let part = problem.on_rows(&sample(problem.n_rows(), level.stride));
-            let Ok(part) = part.and_then(|part| part.with_lambda(Lambda::Value(level.lambda))) else { break };
-            let roughly = (ROUGHLY / level.stride as f64).clamp(0.1, 0.8);
-            let mut sample = Auto::new(&part, found.as_ref(), None)?.aiming_at(roughly);
-            for _ in 0..ROUNDS {
-                let ended = sample.epoch(&mut |progress| {
-                    let said = tell(Progress { epoch: 1, stage: Some(Stage::Identify), ..progress });
-                    stop |= said == Control::Stop;
-                    said
-                })?;
-                let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(roughly));
-                if stop || near || !matches!(ended, Ended::Epoch) {
-                    break;
-                }
-            }
-            let point = sample.point();
-            if !point.is_finite() {
-                break;
-            }
-            self.history.steps += sample.history.steps;
-            found = Some(point);
-            (self.fall.stage, self.fall.at_lambda) = (Stage::Identify, level.lambda);
-            if stop {
+        let part = problem.on_rows(&sample(problem.n_rows(), level.stride));
+        let Ok(part) = part.and_then(|part| part.with_lambda(Lambda::Value(level.lambda))) else { return Ok(None) };
+        let start = (self.history.rounds > 0).then(|| self.point());
+        let roughly = (ROUGHLY / level.stride as f64).clamp(0.1, 0.8);
+        let mut sample = Auto::new(&part, start.as_ref(), None)?.aiming_at(roughly);
+        drop(start);
+        let (epoch, mut stop) = (self.history.rounds + 1, false);
+        for _ in 0..ROUNDS {
+            let ended = sample.epoch(&mut |progress| {
+                let said = tell(Progress { epoch, stage: Some(Stage::Identify), ..progress });
+                stop |= said == Control::Stop;
+                said
+            })?;
+            let near = sample.certificate.as_ref().is_some_and(|certificate| certificate.within(roughly));
+            if stop || near || !matches!(ended, Ended::Epoch) {
                 break;
             }
         }
-        let began = found.is_some();
-        if let Some(point) = found {
-            self.point = self.reduced.shrink(&point);
-            self.fall.stretch = 1.0;
+        let (support, steps) = (sample.support(), sample.history.steps);
+        // What was made of the sample goes before all rows are looked at.
+        drop(sample);
+        drop(part);
+        if !support.is_finite() {
+            return Ok(None);
         }
-        Ok(began)
+        self.point = self.reduced.shrink(&support.expand(problem));
+        self.fall = Fall { stretch: 1.0, stage: Stage::Identify, at_lambda: level.lambda };
+        self.history.steps += steps;
+        self.measure()?;
+        if stop {
+            return Ok(Some(Ended::Interrupted));
+        }
+        self.history.rounds += 1;
+        Ok(Some(Ended::Epoch))
     }
 }
 

@@ -113,7 +113,7 @@ impl<V: Value> Rows for Csr<V> {
     fn for_each_in(&self, row: usize, columns: Range<usize>, mut visit: impl FnMut(usize, f64)) {
         let span = self.span(row);
         let indices = &self.indices[span.clone()];
-        let first = indices.partition_point(|&column| (column as usize) < columns.start);
+        let first = if columns.start == 0 { 0 } else { indices.partition_point(|&column| (column as usize) < columns.start) };
         for (&column, value) in indices[first..].iter().zip(V::iter(&self.values, span.start + first..span.end)) {
             if column as usize >= columns.end {
                 break;
@@ -168,13 +168,35 @@ impl<V: Value> Rows for Csr<V> {
     }
 
     fn keep_rows(&self, rows: &[u32]) -> Self {
-        let (mut offsets, mut indices, mut slots) = (vec![0], Vec::new(), Vec::new());
-        for &row in rows {
-            let span = self.span(row as usize);
-            indices.extend_from_slice(&self.indices[span.clone()]);
-            slots.extend(span.map(|position| V::slot(&self.values, position)));
-            offsets.push(indices.len() as u64);
+        let mut offsets = Vec::with_capacity(rows.len() + 1);
+        offsets.push(0);
+        offsets.extend(rows.iter().scan(0, |end, &row| {
+            *end += self.row_len(row as usize) as u64;
+            Some(*end)
+        }));
+        let total = offsets[rows.len()] as usize;
+        let (mut indices, mut slots) = (Huge::<u32>::zeros(total), Huge::<V::Slot>::zeros(total));
+        /// Rows that one task copies.
+        const ROWS: usize = 4096;
+        let mut tasks = Vec::new();
+        let (mut rest, mut rest_slots) = (&mut indices[..], &mut slots[..]);
+        for (some, ends) in rows.chunks(ROWS).zip(offsets.chunks(ROWS).zip(offsets[1..].chunks(ROWS))) {
+            let len = (ends.1[ends.1.len() - 1] - ends.0[0]) as usize;
+            let (part, tail) = rest.split_at_mut(len);
+            let (part_slots, tail_slots) = rest_slots.split_at_mut(len);
+            tasks.push((some, part, part_slots));
+            (rest, rest_slots) = (tail, tail_slots);
         }
+        tasks.into_par_iter().for_each(|(rows, mut indices, mut slots)| {
+            for &row in rows {
+                let span = self.span(row as usize);
+                let (to, tail) = indices.split_at_mut(span.len());
+                let (to_slots, tail_slots) = slots.split_at_mut(span.len());
+                to.copy_from_slice(&self.indices[span.clone()]);
+                to_slots.iter_mut().zip(span).for_each(|(slot, position)| *slot = V::slot(&self.values, position));
+                (indices, slots) = (tail, tail_slots);
+            }
+        });
         Self::new(self.n_cols, offsets.into(), indices.into(), V::from_slots(slots.into()))
     }
 

@@ -49,6 +49,7 @@ pub(crate) use matrix::with_rows;
 pub use pieces::read_pieces;
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
 pub(crate) use rows::Gathered;
+pub(crate) use transpose::Wanted;
 pub use rows::{One, Rows, Value};
 pub use shards::{Reading, ShardedData, Sharding};
 pub use source::read_bytes;

@@ -28,7 +28,7 @@ impl Matrix {
 
 /// Which columns are wanted, and what they are called then: the number of wanted columns before them. Small enough to
 /// stay in the cache.
-struct Wanted {
+pub(crate) struct Wanted {
     /// One bit a column.
     bits: Vec<u64>,
     /// The wanted columns before each word of bits.
@@ -36,7 +36,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(n_cols: usize, features: &[u32]) -> Self {
+    /// These features, which rise, of so many columns.
+    pub fn new(n_cols: usize, features: &[u32]) -> Self {
         let mut bits = vec![0u64; n_cols.div_ceil(64)];
         features.iter().for_each(|&feature| bits[feature as usize / 64] |= 1 << (feature % 64));
         let mut count = 0;
@@ -56,9 +57,15 @@ impl Wanted {
         columns.iter().enumerate().map(bit).sum()
     }
 
-    /// The place of a column that is wanted.
+    /// Whether a column is wanted.
     #[inline]
-    fn place(&self, column: u32) -> u32 {
+    pub fn has(&self, column: u32) -> bool {
+        self.bits[column as usize / 64] >> (column % 64) & 1 == 1
+    }
+
+    /// The place of a column that is wanted; of another, that of the next.
+    #[inline]
+    pub fn place(&self, column: u32) -> u32 {
         let below = (1u64 << (column % 64)) - 1;
         self.before[column as usize / 64] + (self.bits[column as usize / 64] & below).count_ones()
     }

@@ -98,10 +98,14 @@ pub(crate) enum Job<'a> {
     /// The diagonal of the Hessian on the working set, and its product with a vector, without forming it.
     Diagonal {
         outputs: Range<usize>,
+        /// Of some of the rows alone, one out of about so many; 1 for all. Rows in shards give that of all.
+        part: usize,
     },
     Product {
         outputs: Range<usize>,
         v: &'a [f64],
+        /// The same.
+        part: usize,
     },
     /// Names a step from x to z on the working set's coordinates of these outputs.
     Propose {

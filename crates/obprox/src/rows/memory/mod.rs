@@ -12,6 +12,7 @@ mod dual;
 mod free;
 mod gram;
 mod lists;
+mod narrow;
 pub(crate) mod pass;
 pub(crate) mod scatter;
 mod set;
@@ -466,12 +467,12 @@ impl Memory {
                 lines.into_iter().flatten().collect::<Huge<f64>>().into()
             }
             Job::Descend { output, model, tolerance } => self.descend(*output, model, *tolerance).into(),
-            Job::Diagonal { outputs } => {
-                let of = |output| self.with_curvatures(output, |rows, h| rows.set.diagonal(&rows.problem, h));
+            Job::Diagonal { outputs, part } => {
+                let of = |output| self.with_curvatures(output, |rows, h| rows.set.diagonal(&rows.problem, h, *part));
                 outputs.clone().flat_map(of).collect::<Vec<f64>>().into()
             }
-            Job::Product { outputs, v } if outputs.len() == 1 => {
-                self.with_curvatures(outputs.start, |rows, h| rows.set.product(&rows.problem, h, v)).into()
+            Job::Product { outputs, v, part } if outputs.len() == 1 => {
+                self.with_curvatures(outputs.start, |rows, h| rows.set.product(&rows.problem, h, v, *part)).into()
             }
             Job::Product { v, .. } => self.joint_product(v).into(),
             Job::Loss(size) => vec![self.loss(*size)].into(),

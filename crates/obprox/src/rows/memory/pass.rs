@@ -208,7 +208,7 @@ fn pulls<'a>(problem: &Problem, row_gradients: &'a [f64]) -> Cow<'a, [f64]> {
 }
 
 /// Rows that a task takes which has sums of its own for few columns.
-fn rows_a_task(n_rows: usize) -> usize {
+pub(super) fn rows_a_task(n_rows: usize) -> usize {
     const TASKS: usize = 16;
     n_rows.div_ceil(TASKS).max(BLOCK)
 }
@@ -219,41 +219,6 @@ fn sum_rows_times(matrix: &Matrix, values: &[f64]) -> Vec<f64> {
         with_rows!(matrix, |rows| for row in some {
             rows.add_all_to(row, values[row], sums);
         });
-    })
-}
-
-/// Σ sᵢ·of(dᵢ) over the rows, some of them a task, each with sums of its own. How many tasks there are depends on the
-/// number of rows alone, and so do the bits.
-pub(crate) fn sum_rows_with(matrix: &Matrix, scales: &[f64], of: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
-    fold_tasks(scales.len(), matrix.n_cols(), |some, sums| {
-        with_rows!(matrix, |rows| for row in some {
-            let scale = scales[row];
-            if scale != 0.0 {
-                rows.for_each(row, |column, value| sums[column] += scale * of(value));
-            }
-        });
-    })
-}
-
-/// Σ hᵢ dᵢ(dᵢ·v) over the rows; with an intercept dᵢ has a 1 at its end.
-pub(crate) fn product(matrix: &Matrix, intercept: bool, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
-    let (n_rows, n_cols) = (curvatures.len(), matrix.n_cols());
-    let constant = if intercept { v[n_cols] } else { 0.0 };
-    fold_tasks(n_rows, v.len(), |some, sums| {
-        let mut pulls = vec![0.0; BLOCK];
-        for first in some.clone().step_by(BLOCK) {
-            let rows_here = first..(first + BLOCK).min(some.end);
-            let pulls = &mut pulls[..rows_here.len()];
-            pulls.fill(constant);
-            with_rows!(matrix, |rows| {
-                rows.dots(rows_here.clone(), &v[..n_cols], pulls);
-                pulls.iter_mut().zip(&curvatures[rows_here.clone()]).for_each(|(pull, h)| *pull *= h);
-                rows.add_rows(rows_here, pulls, &mut sums[..n_cols]);
-            });
-            if intercept {
-                sums[n_cols] += pulls.iter().sum::<f64>();
-            }
-        }
     })
 }
 

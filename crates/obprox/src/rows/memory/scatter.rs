@@ -1,8 +1,9 @@
 //! Sums over the rows for every column.
 //!
 //! Each thread owns a range of columns and adds up the rows in their order, so the bits do not depend on the number of
-//! threads. With many columns their sums lie all over memory: an addition then stands in a line while its sum is on the way
-//! from there, and is done in its turn.
+//! threads. With many columns their sums lie all over memory. Those of the stretch of columns that has the most entries stay
+//! in the nearer caches and are added to at once; for the others an addition stands in a line while its sum is on the way
+//! from memory, and is done in its turn.
 
 use std::ops::Range;
 
@@ -70,6 +71,18 @@ pub(crate) fn by_columns<T: Send>(matrix: &Matrix, all: &mut [T], work: impl Fn(
     parts.into_par_iter().for_each(|(columns, part)| work(columns, part));
 }
 
+/// The stretch of columns, as long as the nearer caches hold, that has the most entries among some columns, judged by a
+/// sample of the rows.
+fn fullest(rows: &impl Rows, columns: &Range<usize>) -> Range<usize> {
+    let mut sample = sample_of_columns(rows);
+    sample.retain(|column| columns.contains(column));
+    sample.sort_unstable();
+    let within = |&first: &usize| sample.partition_point(|&column| column < first + FAR) - sample.partition_point(|&column| column < first);
+    let first = (columns.start..columns.end).step_by(FAR / 4).max_by_key(|first| (within(first), std::cmp::Reverse(*first)));
+    let first = first.unwrap_or(columns.start);
+    first..(first + FAR).min(columns.end)
+}
+
 /// Adds what each entry of the given columns comes to, `of(row)(value)`, to the sum of its column, row after row.
 pub(crate) fn scatter<R: Rows, S, T: Copy + Default, O: Fn(f64) -> T>(
     rows: &R,
@@ -86,10 +99,14 @@ pub(crate) fn scatter<R: Rows, S, T: Copy + Default, O: Fn(f64) -> T>(
         }
         return;
     }
+    let near = fullest(rows, &columns);
     let mut line = Line::new(sums, add);
     for row in 0..rows.n_rows() {
         let of = of(row);
-        rows.for_each_in(row, columns.clone(), |column, value| line.push(column - first, of(value)));
+        rows.for_each_in(row, columns.clone(), |column, value| match near.contains(&column) {
+            true => (line.add)(&mut line.sums[column - first], of(value)),
+            false => line.push(column - first, of(value)),
+        });
     }
     line.finish();
 }

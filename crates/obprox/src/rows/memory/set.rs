@@ -10,11 +10,12 @@ use rayon::prelude::*;
 
 use super::descent::Columns;
 use super::lists::RowLists;
-use super::{gram, pass};
+use super::narrow::Narrow;
+use super::gram;
 use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::problem::Problem;
-use crate::tuning::FEW;
+use crate::tuning::{FEW, LARGEST_HESSIAN, MANY_ROWS};
 
 /// A Hessian is made straight from the rows where its features have at least this share of their entries.
 const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
@@ -25,6 +26,9 @@ pub(super) struct WorkingSet {
     pub features: Vec<u32>,
     /// Whether these are all there are.
     has_all: bool,
+    /// Whether all that is asked of it is a pass over its rows: no Hessian of so many features is formed, and their columns
+    /// would take as much memory as the data. What is asked has the same bits whatever was asked before.
+    by_rows: bool,
     /// The columns that a set before it took out of the rows.
     known: Taken,
     /// Its own.
@@ -33,9 +37,8 @@ pub(super) struct WorkingSet {
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
     /// Their columns, together.
     together: OnceLock<Columns>,
-    /// The rows with these features alone, for products and nothing else: what is asked of a set has the same bits whatever
-    /// was asked before.
-    compact: OnceLock<Matrix>,
+    /// The rows with these features alone: for products, and for all that is asked of a set by rows.
+    narrow: OnceLock<Narrow>,
 }
 
 /// Columns that were taken out of the rows, some at a time.
@@ -131,17 +134,15 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Appends the intercept's part, where there is one.
-fn with_intercept(mut of_set: Vec<f64>, problem: &Problem, part: impl FnOnce() -> f64) -> Vec<f64> {
-    of_set.extend(problem.has_intercept().then(part));
-    of_set
-}
-
 impl WorkingSet {
     /// A set that goes on from another: what that has taken out of the rows it need not take again.
     pub fn new(problem: &Problem, features: Vec<u32>, before: &Self) -> Arc<Self> {
         let known = before.own.get().unwrap_or(&before.known).clone();
-        Arc::new(Self { has_all: features.len() == problem.n_features(), features, known, ..Self::default() })
+        let by_rows = features.len() > LARGEST_HESSIAN
+            && problem.n_rows() >= MANY_ROWS
+            && problem.outputs() == 1
+            && problem.columns().is_none();
+        Arc::new(Self { has_all: features.len() == problem.n_features(), by_rows, features, known, ..Self::default() })
     }
 
     /// Its columns.
@@ -161,19 +162,20 @@ impl WorkingSet {
     }
 
     /// The rows with its features alone.
-    fn compact(&self, problem: &Problem) -> &Matrix {
-        self.compact.get_or_init(|| problem.matrix().keep_columns(&self.features))
+    fn narrow(&self, problem: &Problem) -> &Narrow {
+        self.narrow.get_or_init(|| Narrow::of(problem.matrix(), &self.features))
     }
 
-    /// The diagonal of Σ hᵢ dᵢdᵢᵀ, that of the intercept last.
-    pub fn diagonal(&self, problem: &Problem, curvatures: &[f64]) -> Vec<f64> {
-        let squares = pass::sum_rows_with(self.compact(problem), curvatures, |value| value * value);
-        with_intercept(squares, problem, || curvatures.iter().sum())
+    /// The diagonal of Σ hᵢ dᵢdᵢᵀ, that of the intercept last, over some of the rows: one out of so many.
+    pub fn diagonal(&self, problem: &Problem, curvatures: &[f64], part: usize) -> Vec<f64> {
+        let mut squares = self.narrow(problem).diagonal(curvatures, part);
+        squares.truncate(self.features.len() + usize::from(problem.has_intercept()));
+        squares
     }
 
-    /// Σ hᵢ dᵢ(dᵢ·v), the intercept last.
-    pub fn product(&self, problem: &Problem, curvatures: &[f64], v: &[f64]) -> Vec<f64> {
-        pass::product(self.compact(problem), problem.has_intercept(), curvatures, v)
+    /// Σ hᵢ dᵢ(dᵢ·v), the intercept last, over as many.
+    pub fn product(&self, problem: &Problem, curvatures: &[f64], v: &[f64], part: usize) -> Vec<f64> {
+        self.narrow(problem).product(curvatures, v, part)
     }
 
     /// The entries of its columns.
@@ -181,12 +183,20 @@ impl WorkingSet {
         if self.has_all {
             return problem.columns().unwrap_or(problem.matrix()).nnz();
         }
+        if self.by_rows {
+            return self.narrow(problem).entries();
+        }
         let columns = self.columns(problem);
         (0..self.features.len()).map(|index| columns.len(index)).sum()
     }
 
     /// Σ sᵢ dᵢ over the rows, on its features.
     pub fn slopes(&self, problem: &Problem, of_rows: &[f64]) -> Vec<f64> {
+        if self.by_rows {
+            let mut sums = self.narrow(problem).sum(of_rows);
+            sums.truncate(self.features.len());
+            return sums;
+        }
         let columns = self.columns(problem);
         let slope = |index: usize| columns.dot(index, of_rows);
         (0..self.features.len()).into_par_iter().with_min_len(16).map(slope).collect()
@@ -194,6 +204,11 @@ impl WorkingSet {
 
     /// Adds its columns times weights to margins: the output, the index, the weight of each.
     pub fn add_to(&self, problem: &Problem, weights: &[(usize, usize, f64)], margins: &mut [f64]) {
+        if self.by_rows {
+            let mut of_features = vec![0.0; self.features.len()];
+            weights.iter().for_each(|&(_, index, weight)| of_features[index] = weight);
+            return self.narrow(problem).add_dots(&of_features, margins);
+        }
         self.columns(problem).add_to(problem.n_rows(), weights, problem.outputs(), margins);
     }
 
@@ -254,5 +269,37 @@ impl WorkingSet {
             Some((order, lists))
         });
         lists.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dataset;
+    use crate::loss::LossKind;
+    use crate::problem::Terms;
+
+    #[test]
+    fn a_set_by_rows_is_one_by_columns() {
+        let (n_rows, n_cols) = (300, 40);
+        let value = |row: usize, column: usize| ((row * 31 + column * 17 + row * column) % 23) as f64 / 8.0 - 1.0;
+        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 4)).is_multiple_of(5);
+        let row = |row| (0..n_cols).filter(|&at| present(row, at)).map(|at| (at as u32, value(row, at))).collect();
+        let rows: Vec<Vec<(u32, f64)>> = (0..n_rows).map(row).collect();
+        let data = Dataset::new(Matrix::from_rows(n_cols, &rows), (0..n_rows).map(|row| (row % 2) as f64).collect());
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms::default()).unwrap();
+        let features: Vec<u32> = (0..n_cols as u32).step_by(3).collect();
+        let set = |by_rows| WorkingSet { features: features.clone(), by_rows, ..WorkingSet::default() };
+        let (by_rows, by_columns) = (set(true), set(false));
+        assert_eq!(by_rows.entries(&problem), by_columns.entries(&problem));
+        let near = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+        let of_rows: Vec<f64> = (0..n_rows).map(|row| (row as f64).sin()).collect();
+        assert!(near(&by_rows.slopes(&problem, &of_rows), &by_columns.slopes(&problem, &of_rows)));
+        let (mut one, mut other) = (vec![0.3; n_rows], vec![0.3; n_rows]);
+        let weights = [(0, 2, 0.7), (0, 11, -1.5)];
+        by_rows.add_to(&problem, &weights, &mut one);
+        by_columns.add_to(&problem, &weights, &mut other);
+        assert!(near(&one, &other) && one.iter().any(|&margin| margin != 0.3));
+        assert!(by_rows.own.get().is_none(), "no columns were taken out of the rows");
     }
 }
