@@ -3,6 +3,7 @@
     python benches/cluster/measure.py prepare DIR SET TEXT [--parts 8]     the text in parts, and those as .obx
     python benches/cluster/measure.py here DIR SET                         the passes and the bits of one process
     python benches/cluster/measure.py ladder DIR SET                       F*, and the passes to each accuracy
+    python benches/cluster/measure.py mllib DIR SET --mllib 500            MLlib's F after each iteration, without a cluster
     benches/cluster/network 3 python benches/cluster/measure.py dask DIR SET --workers 3
     benches/cluster/network 3 python benches/cluster/measure.py spark DIR SET --workers 3 [--mllib 500]
 
@@ -29,7 +30,7 @@ DRIVER = "10.77.0.10"
 
 def parser():
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument("what", choices=["prepare", "here", "ladder", "dask", "spark"])
+    top.add_argument("what", choices=["prepare", "here", "ladder", "mllib", "dask", "spark"])
     top.add_argument("directory")
     top.add_argument("set")
     top.add_argument("text", nargs="?")
@@ -242,7 +243,6 @@ def timed(work):
 def spark(given):
     import pyspark
     from pyspark.sql import SparkSession
-    from pyspark.sql.functions import col
 
     home = os.path.dirname(pyspark.__file__)
     os.environ.update(SPARK_HOME=home, PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable,
@@ -265,16 +265,34 @@ def spark(given):
             build = build.config(name, value)
         session = build.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        read = session.read.format("libsvm").option("numFeatures", columns(given))
-        # Spark orders the files of a directory by their size: one by one they keep their order.
-        frame = functools.reduce(lambda all, more: all.union(more), [read.load(path) for path in parts(given, "svm")])
-        frame = frame.withColumn("label", (col("label") > 0).cast("double")).persist()
-        rows = frame.count()
-        assert frame.rdd.getNumPartitions() == given.parts, frame.rdd.getNumPartitions()
+        frame = table(given, session)
         ours(given, session, frame)
         if given.mllib:
-            theirs(given, session, frame, rows)
+            theirs(given, session, frame)
         session.stop()
+
+
+def table(given, session):
+    """The rows as MLlib has them, in memory, a partition for each file."""
+    from pyspark.sql.functions import col
+
+    read = session.read.format("libsvm").option("numFeatures", columns(given))
+    # Spark orders the files of a directory by their size: one by one they keep their order.
+    frame = functools.reduce(lambda all, more: all.union(more), [read.load(path) for path in parts(given, "svm")])
+    frame = frame.withColumn("label", (col("label") > 0).cast("double")).persist()
+    frame.count()
+    assert frame.rdd.getNumPartitions() == given.parts, frame.rdd.getNumPartitions()
+    return frame
+
+
+def mllib(given):
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "2g")
+    session = session.config("spark.sql.files.maxPartitionBytes", "4g").config("spark.sql.files.openCostInBytes", "4g").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    theirs(given, session, table(given, session))
+    session.stop()
 
 
 def ours(given, session, frame):
@@ -304,7 +322,7 @@ def jvm_peak(pid):
     return max(peak(one) for one in [pid, *mine])
 
 
-def theirs(given, session, frame, rows):
+def theirs(given, session, frame):
     """MLlib: F after each iteration, and the passes by the jobs it ran."""
     from pyspark.ml.classification import LogisticRegression
 
@@ -312,12 +330,12 @@ def theirs(given, session, frame, rows):
     weight = next(line["lambda_"] for line in reversed(known) if line["set"] == given.set and line.get("kind") == "shards")
     learner = LogisticRegression(regParam=weight, elasticNetParam=1.0, standardization=False, tol=1e-12, maxIter=given.mllib)
     learner.copy({learner.maxIter: 2}).fit(frame)  # The first fit also loads classes.
-    context, before = session.sparkContext, sent()
+    context, before = session.sparkContext, sent() if given.workers and given.what == "spark" else (0, 0)
     context.setJobGroup("mllib", "MLlib")
     begun = time.perf_counter()
     fitted = learner.fit(frame)
     seconds = time.perf_counter() - begun
-    after = sent()
+    after = sent() if given.what == "spark" else (0, 0)
     jobs = len(context.statusTracker().getJobIdsForGroup("mllib"))
     jvm = context._gateway.proc.pid
     note(given, kind="mllib", workers=given.workers, seconds=seconds, jobs=jobs, history=list(fitted.summary.objectiveHistory),
@@ -332,4 +350,4 @@ def columns(given):
 
 if __name__ == "__main__":
     given = parser().parse_args()
-    {"prepare": prepare, "here": here, "ladder": ladder, "dask": dask, "spark": spark}[given.what](given)
+    {"prepare": prepare, "here": here, "ladder": ladder, "mllib": mllib, "dask": dask, "spark": spark}[given.what](given)

@@ -101,7 +101,7 @@ def main(path):
 
 def far(rate, passes=40, wide=10, nonzeros=1e11, workers=100, columns=1e7, support=1e4, link=1.25e9, cores=16):
     """What many workers would take, by the same model: passes, of which some are over all columns; nonzeros a second and core."""
-    print(f"\n### {workers} workers of {cores} cores, {nonzeros:.0e} nonzeros, {columns:.0e} columns, {link * 8 / 1e9:.0f} Gbit/s\n")
+    print(f"\n{workers} workers of {cores} cores, {nonzeros:.0e} nonzeros, {columns:.0e} columns, {link * 8 / 1e9:.0f} Gbit/s:")
     rows = []
     for engine, latency in (("Dask", 0.05 + 0.001 * workers * cores), ("Spark", 0.35 + 0.002 * workers * cores)):
         own = nonzeros / (workers * cores * rate)

@@ -26,7 +26,7 @@ from .solvers import name as solver_name
 __all__ = ["Distributed", "Driver", "File", "InProcess", "Rows", "Shards", "added", "answer", "pieces"]
 
 #: Numbers of a reply that are added up in one place before they come to the driver.
-PIECE = 1 << 19
+PIECE = 1 << 17
 
 #: What a process keeps of what it made of its shards, unless it is told otherwise.
 MEMORY = 1 << 30

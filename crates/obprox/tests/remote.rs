@@ -209,7 +209,10 @@ fn replies_that_are_added_up_on_their_way_have_the_same_bits() {
             same(&fit, &whole, &format!("{loss:?}, {piece} numbers a piece"));
             assert_eq!(as_many, passes, "{loss:?}");
             assert!(added.load(Ordering::Relaxed) > 2, "{loss:?}: every pass over all columns is one");
-            assert!(5 * most.load(Ordering::Relaxed) < widest.load(Ordering::Relaxed), "{loss:?}: {most:?} of {widest:?}");
+            assert!(
+                5 * most.load(Ordering::Relaxed) < widest.load(Ordering::Relaxed),
+                "{loss:?}: {most:?} of {widest:?}"
+            );
         }
         let (few, _, (added, _)) = solved(Some(1 << 20));
         same(&few, &whole, "one piece");

@@ -252,8 +252,8 @@ def test_weights_and_offsets_come_with_their_rows(client, tmp_path):
     for at, (a, b) in enumerate(zip(cuts(), cuts()[1:])):
         rows = ["{} {}".format(counts[row], " ".join(f"{j + 1}:{v!r}" for j, v in zip(X[row].indices.tolist(), X[row].data.tolist()))) for row in range(a, b)]
         (tmp_path / f"part-{at}.svm").write_text("\n".join(rows) + "\n")
-        np.savetxt(tmp_path / f"part-{at}.w", weights[a:b], fmt="%r")
-        np.savetxt(tmp_path / f"part-{at}.o", offset[a:b], fmt="%r")
+        np.savetxt(tmp_path / f"part-{at}.w", weights[a:b], fmt="%.17g")
+        np.savetxt(tmp_path / f"part-{at}.o", offset[a:b], fmt="%.17g")
     beside = {"sample_weight": tmp_path / "part-*.w", "offset": tmp_path / "part-*.o"}
     again = far.SparseRegressor("poisson", alpha=0.01).fit_files(tmp_path / "part-*.svm", n_features=12, **beside)
     same(again, model)

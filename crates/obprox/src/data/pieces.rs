@@ -26,8 +26,7 @@ impl Columns {
 
 /// Reads a data file like [`read`](super::read) and hands out its rows, some at a time and one after the other. The first of
 /// the data sets has the names of the columns, where there are any. Text, with a recipe or of numbers alone, is in memory
-/// for one block at a time; of a cache the pages that are used are; Parquet files of numbers, or with a recipe, are some
-/// thousand rows at a time; other Parquet files and Arrow files are read as a whole.
+/// for one block at a time; of a cache the pages that are used are; Parquet and Arrow files are read as a whole.
 ///
 /// ```
 /// use obprox::data::{ReadOptions, read_pieces};
@@ -76,13 +75,7 @@ pub(super) fn each_piece(
         Format::Libsvm => libsvm::read_pieces(source, options.block, each).map(|()| None),
         Format::Csv => csv::read_pieces(source, options, each).map(Some),
         Format::Cache => in_pieces(read_source(source, file, options)?, false, each),
-        #[cfg(feature = "parquet")]
-        Format::Parquet if source.is_plain() && file.is_some() => {
-            match super::parquet::read_pieces(path, options, each)? {
-                Some(columns) => Ok(Some(columns)),
-                None => in_pieces(read_source(source, file, options)?, true, each),
-            }
-        }
+        // A file of columns is read as a whole, so one that is to be cut into shards comes in parts.
         Format::Parquet | Format::Arrow => in_pieces(read_source(source, file, options)?, true, each),
     }
 }

@@ -78,11 +78,6 @@ impl Plan {
         Ok(Self { name: file.to_owned(), label: named(label), event: named(event), columns, fields })
     }
 
-    /// Whether every column is one of numbers.
-    pub fn is_of_numbers(&self) -> bool {
-        self.columns.iter().all(|column| matches!(column.cells, Parts::Numbers(_)))
-    }
-
     /// Reads the batches, which have at least the fields that are needed.
     pub fn read(
         mut self,

@@ -82,7 +82,15 @@ impl AtZero {
         };
         let worth_keeping = many && outputs == 1 && steepest.is_some() && slopes.len() <= MOST_SLOPES;
         let margin_unit = margin_unit(problem, 1e3 * least_scale);
-        Ok(Self { lambda_max, intercept, loss, least_scale, margin_unit, steepest, slopes: worth_keeping.then(|| slopes.into()) })
+        Ok(Self {
+            lambda_max,
+            intercept,
+            loss,
+            least_scale,
+            margin_unit,
+            steepest,
+            slopes: worth_keeping.then(|| slopes.into()),
+        })
     }
 
     /// What it tells of some of the features, which have been held against their bounds.
@@ -90,7 +98,15 @@ impl AtZero {
         let of = |slopes: &[f64]| features.iter().map(|&at| slopes[at as usize]).collect::<Vec<f64>>().into();
         let &Self { lambda_max, loss, least_scale, margin_unit, .. } = self;
         let intercept = self.intercept.clone();
-        Self { lambda_max, intercept, loss, least_scale, margin_unit, steepest: None, slopes: self.slopes.as_deref().map(of) }
+        Self {
+            lambda_max,
+            intercept,
+            loss,
+            least_scale,
+            margin_unit,
+            steepest: None,
+            slopes: self.slopes.as_deref().map(of),
+        }
     }
 }
 
