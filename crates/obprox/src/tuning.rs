@@ -25,6 +25,8 @@ pub(crate) const LARGE_HESSIAN: usize = 1500;
 /// do; a larger one is walked by its columns. 525,484 rows of kdda's shape, 2262 features: 58 → 9 s for the last rounds; 20
 /// Newsgroups, 2651 features of fewer entries: 5.9 → 12.9 s, were it formed.
 pub(crate) const LARGEST_HESSIAN: usize = 4000;
+/// The same of so many rows that a larger one is minimised by products. Its set keeps its rows and no columns.
+pub(crate) const LARGEST_BEFORE_PRODUCTS: usize = 4000;
 /// Coordinates. A model of more may have a Hessian that is hollow; below it does not matter.
 pub(crate) const SMALL_HESSIAN: usize = 256;
 /// Entries of a Hessian for each entry of its columns, from which on it is hollow and not formed. A thousand rows × 200,000

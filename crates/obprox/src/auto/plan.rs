@@ -7,7 +7,7 @@ use super::smooth;
 use crate::problem::{Point, Problem};
 use crate::rows::stays_in_rows;
 use crate::tuning::products::{SAMPLED, SAMPLED_FROM};
-use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
+use crate::tuning::{FEW, JOINTLY, LARGEST_BEFORE_PRODUCTS, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
 
 /// What is done, and from which size on something else.
 #[derive(Clone, Debug)]
@@ -52,6 +52,7 @@ impl Plan {
         let is_few = problem.n_features() <= FEW;
         let sees_all = stays_in_rows(problem);
         let share = given.lambda() / given.lambda_max();
+        let has_products = problem.n_rows() >= MANY_ROWS && problem.columns().is_none();
         let is_at_zero = start.is_none_or(|start| start.weights.iter().all(|&x| x == 0.0));
         Self {
             sees_all,
@@ -66,9 +67,9 @@ impl Plan {
             } else {
                 Start::Here
             },
-            largest_hessian: LARGEST_HESSIAN,
+            largest_hessian: if has_products { LARGEST_BEFORE_PRODUCTS } else { LARGEST_HESSIAN },
             // Columns of several shards are in no one memory.
-            by_products: problem.in_shards() || problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
+            by_products: problem.in_shards() || has_products,
             part: if !problem.in_shards() && problem.n_rows() >= SAMPLED_FROM { SAMPLED } else { 1 },
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
