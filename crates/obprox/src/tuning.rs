@@ -148,10 +148,8 @@ pub(crate) mod products {
     pub(crate) const CONJUGATE: usize = 24;
     /// What a step on a face may leave of the largest violation.
     pub(crate) const LEFT: f64 = 0.1;
-    /// Rows. From so many on products are at first those of one row out of [`SAMPLED`].
-    pub(crate) const SAMPLED_FROM: usize = 400_000;
-    pub(crate) const SAMPLED: usize = 8;
-    /// What the minimum of such a model may violate of what violates before.
+    /// What the minimum of a model by a sample of the rows may violate of what violates before. Neither this nor the next is
+    /// tuned.
     pub(crate) const OF_SAMPLE: f64 = 0.05;
     /// Of the violation. Steps by a sample go on while each leaves at most this share of it.
     pub(crate) const SAMPLE_SERVES: f64 = 0.5;
