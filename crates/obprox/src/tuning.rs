@@ -25,6 +25,8 @@ pub(crate) const LARGE_HESSIAN: usize = 1500;
 /// do; a larger one is walked by its columns. 525,484 rows of kdda's shape, 2262 features: 58 → 9 s for the last rounds; 20
 /// Newsgroups, 2651 features of fewer entries: 5.9 → 12.9 s, were it formed.
 pub(crate) const LARGEST_HESSIAN: usize = 4000;
+/// The same of so many rows that a larger one is minimised by products. Its set keeps its rows and no columns.
+pub(crate) const LARGEST_BEFORE_PRODUCTS: usize = 4000;
 /// Coordinates. A model of more may have a Hessian that is hollow; below it does not matter.
 pub(crate) const SMALL_HESSIAN: usize = 256;
 /// Entries of a Hessian for each entry of its columns, from which on it is hollow and not formed. A thousand rows × 200,000
@@ -146,10 +148,8 @@ pub(crate) mod products {
     pub(crate) const CONJUGATE: usize = 24;
     /// What a step on a face may leave of the largest violation.
     pub(crate) const LEFT: f64 = 0.1;
-    /// Rows. From so many on products are at first those of one row out of [`SAMPLED`].
-    pub(crate) const SAMPLED_FROM: usize = 400_000;
-    pub(crate) const SAMPLED: usize = 8;
-    /// What the minimum of such a model may violate of what violates before.
+    /// What the minimum of a model by a sample of the rows may violate of what violates before. Neither this nor the next is
+    /// tuned.
     pub(crate) const OF_SAMPLE: f64 = 0.05;
     /// Of the violation. Steps by a sample go on while each leaves at most this share of it.
     pub(crate) const SAMPLE_SERVES: f64 = 0.5;

@@ -521,19 +521,27 @@ impl Observer for Stop {
 
 #[test]
 fn a_stop_hands_out_the_best_so_far() {
-    let data = Synth { rows: 300, cols: 700, seed: 5, ..Synth::default() }.generate().unwrap().dataset;
-    let terms = Terms { lambda: Lambda::OfMax(0.01), ..Terms::default() };
-    let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
-    let at_zero = obprox::certify(&problem, &Point::zero(&problem)).unwrap().objective;
-    let mut stopped = 0;
-    for after in 1..40 {
-        let mut stop = Stop { after, rounds: Vec::new() };
-        let fit = Run::new(&problem, Settings::default()).observe(&mut stop).fit().unwrap();
-        let best = stop.rounds.iter().copied().fold(at_zero, f64::min);
-        assert!(fit.certificate.objective <= best, "after step {after}: {} > {best}", fit.certificate.objective);
-        stopped += usize::from(fit.status == Status::Stopped);
+    // The second begins with a sample of its rows.
+    for (rows, cols, least) in [(300, 700, 10), (9000, 12, 2)] {
+        let data = Synth { rows, cols, noise: 1.0, seed: 5, ..Synth::default() }.generate().unwrap().dataset;
+        let terms = Terms { lambda: Lambda::OfMax(0.01), ..Terms::default() };
+        let problem = Problem::new(data, LossKind::Logistic.build(2), &terms).unwrap();
+        let at_zero = obprox::certify(&problem, &Point::zero(&problem)).unwrap().objective;
+        let mut stopped = 0;
+        for after in 1..40 {
+            let mut stop = Stop { after, rounds: Vec::new() };
+            let fit = Run::new(&problem, Settings::default()).observe(&mut stop).fit().unwrap();
+            let best = stop.rounds.iter().copied().fold(at_zero, f64::min);
+            assert!(fit.certificate.objective <= best, "after step {after}: {} > {best}", fit.certificate.objective);
+            let again = obprox::certify(&problem, &fit.point).unwrap();
+            assert!(
+                (again.objective - fit.certificate.objective).abs() < 1e-12,
+                "after step {after}: another point's F"
+            );
+            stopped += usize::from(fit.status == Status::Stopped);
+        }
+        assert!(stopped >= least, "{stopped} of the runs on {rows} rows were stopped");
     }
-    assert!(stopped > 10, "{stopped} of the runs were stopped");
 }
 
 // ---- the real files -----------------------------------------------------------------------------------------------

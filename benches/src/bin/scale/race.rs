@@ -50,12 +50,12 @@ fn tuned(kind: MethodKind) -> Vec<(String, Settings)> {
     let gammas = [0.1, 0.01, 0.001];
     let method = |turn: usize| match kind {
         // Of ten epochs the paper's share of Prox-SG steps would be half.
-        MethodKind::ObproxSgPlus => Method::ObproxSgPlus {
-            switch: Switch::Fixed { prox: 6, orthant: None, unit: Unit::Epochs },
-        },
-        MethodKind::ObproxSg => Method::ObproxSg {
-            switch: Switch::Fixed { prox: 2, orthant: Some(2), unit: Unit::Epochs },
-        },
+        MethodKind::ObproxSgPlus => {
+            Method::ObproxSgPlus { switch: Switch::Fixed { prox: 6, orthant: None, unit: Unit::Epochs } }
+        }
+        MethodKind::ObproxSg => {
+            Method::ObproxSg { switch: Switch::Fixed { prox: 2, orthant: Some(2), unit: Unit::Epochs } }
+        }
         MethodKind::Rda => Method::Rda { gamma: gammas[turn] },
         kind => Method::from(kind),
     };
@@ -99,12 +99,15 @@ pub fn race(shape: &Shape, lambda: &str, kinds: &[MethodKind], keep: Option<&str
         let mut out = std::fs::OpenOptions::new().create(true).append(true).open(keep).expect("a file");
         for Course { name, points, .. } in &courses {
             let (shape, part, n_rows) = (&shape.name, shape.part, matrix.n_rows());
-            let points: Vec<String> = points.iter().map(|p| format!("[{:.4},{:.9},{:.3e},{}]", p.0, p.1, p.2, p.3)).collect();
+            let points: Vec<String> =
+                points.iter().map(|p| format!("[{:.4},{:.9},{:.3e},{}]", p.0, p.1, p.2, p.3)).collect();
             let points = points.join(",");
             writeln!(out, "{{\"shape\":\"{shape}\",\"part\":{part},\"rows\":{n_rows},\"columns\":{},\"lambda\":\"{lambda}\",\"pass\":{pass:.4},\"best\":{best:.9},\"name\":\"{name}\",\"points\":[{points}]}}", matrix.n_cols()).expect("room on the disk");
         }
     }
-    println!("| | 10⁻¹ | 10⁻² | 10⁻³ | 10⁻⁴ | gap 10⁻⁴ | gap 10⁻⁶ | F at the end | features |\n|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| | 10⁻¹ | 10⁻² | 10⁻³ | 10⁻⁴ | gap 10⁻⁴ | gap 10⁻⁶ | F at the end | features |\n|---|---|---|---|---|---|---|---|---|"
+    );
     let shown = |seconds: f64| match seconds.is_finite() {
         true => format!("{seconds:.1}"),
         false => "–".into(),

@@ -6,8 +6,7 @@ use super::sample::{self, Level};
 use super::smooth;
 use crate::problem::{Point, Problem};
 use crate::rows::stays_in_rows;
-use crate::tuning::products::{SAMPLED, SAMPLED_FROM};
-use crate::tuning::{FEW, JOINTLY, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
+use crate::tuning::{FEW, JOINTLY, LARGEST_BEFORE_PRODUCTS, LARGEST_HESSIAN, MANY_ROWS, NEAR_MAX, TINY};
 
 /// What is done, and from which size on something else.
 #[derive(Clone, Debug)]
@@ -24,7 +23,8 @@ pub(super) struct Plan {
     pub largest_hessian: usize,
     /// Whether such a model is minimised by products with its Hessian instead.
     pub by_products: bool,
-    /// Those products are at first of a sample of the rows, one out of so many.
+    /// Those products are at first of a sample of the rows, one out of so many. So far of all: what more would save has not
+    /// been measured.
     pub part: usize,
     /// Coordinates up to which all outputs are stepped on at once.
     pub jointly: usize,
@@ -52,6 +52,7 @@ impl Plan {
         let is_few = problem.n_features() <= FEW;
         let sees_all = stays_in_rows(problem);
         let share = given.lambda() / given.lambda_max();
+        let has_products = problem.n_rows() >= MANY_ROWS && problem.columns().is_none();
         let is_at_zero = start.is_none_or(|start| start.weights.iter().all(|&x| x == 0.0));
         Self {
             sees_all,
@@ -66,10 +67,10 @@ impl Plan {
             } else {
                 Start::Here
             },
-            largest_hessian: LARGEST_HESSIAN,
+            largest_hessian: if has_products { LARGEST_BEFORE_PRODUCTS } else { LARGEST_HESSIAN },
             // Columns of several shards are in no one memory.
-            by_products: problem.in_shards() || problem.n_rows() >= MANY_ROWS && problem.columns().is_none(),
-            part: if !problem.in_shards() && problem.n_rows() >= SAMPLED_FROM { SAMPLED } else { 1 },
+            by_products: problem.in_shards() || has_products,
+            part: 1,
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
             is_exact: is_quadratic(problem),

@@ -76,7 +76,8 @@ pub(super) fn minimum(
         let unknown = |at: usize| if stretch[at] == 0.0 { squares[at] } else { 0.0 };
         added.iter_mut().enumerate().for_each(|(at, added)| *added += unknown(at));
     }
-    let diagonal = |at: usize| added[at] + if stretch.get(at).is_some_and(|&known| known == 0.0) { 0.0 } else { squares[at] };
+    let diagonal =
+        |at: usize| added[at] + if stretch.get(at).is_some_and(|&known| known == 0.0) { 0.0 } else { squares[at] };
     let diagonal = (0..squares.len()).map(diagonal).collect();
     let (rows, failed) = (RefCell::new(rows), RefCell::new(None));
     let (stops, stopped) = (RefCell::new(stops), Cell::new(false));

@@ -9,6 +9,7 @@
 use super::plan::{Start, is_quadratic};
 use super::{Auto, Fall};
 use crate::Result;
+use crate::huge::Huge;
 use crate::observe::{Control, Progress, Stage};
 use crate::problem::{Lambda, Problem};
 use crate::solver::{Ended, Solver};
@@ -66,6 +67,8 @@ impl Auto<'_> {
         self.point = self.reduced.shrink(&support.expand(problem));
         self.fall = Fall { stretch: 1.0, stage: Stage::Identify, at_lambda: level.lambda };
         self.history.steps += steps;
+        // What is known is of another point.
+        self.gradient = Huge::default();
         self.measure()?;
         if stop {
             return Ok(Some(Ended::Interrupted));

@@ -113,7 +113,8 @@ impl<V: Value> Rows for Csr<V> {
     fn for_each_in(&self, row: usize, columns: Range<usize>, mut visit: impl FnMut(usize, f64)) {
         let span = self.span(row);
         let indices = &self.indices[span.clone()];
-        let first = if columns.start == 0 { 0 } else { indices.partition_point(|&column| (column as usize) < columns.start) };
+        let first =
+            if columns.start == 0 { 0 } else { indices.partition_point(|&column| (column as usize) < columns.start) };
         for (&column, value) in indices[first..].iter().zip(V::iter(&self.values, span.start + first..span.end)) {
             if column as usize >= columns.end {
                 break;

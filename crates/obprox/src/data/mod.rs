@@ -49,7 +49,6 @@ pub(crate) use matrix::with_rows;
 pub use pieces::read_pieces;
 pub use read::{Format, ReadOptions, read, read_from, read_vector};
 pub(crate) use rows::Gathered;
-pub(crate) use transpose::Wanted;
 pub use rows::{One, Rows, Value};
 pub use shards::{Reading, ShardedData, Sharding};
 pub use source::read_bytes;
@@ -58,6 +57,7 @@ pub use synth::{Entries, Planted, Synth, Task};
 #[cfg(feature = "arrow")]
 pub use table::numbers as arrow_numbers;
 pub use table::{Categorical, Encoded, Encoding, Features, Fill, Missing, Recipe};
+pub(crate) use transpose::Wanted;
 
 /// Rows with their targets, as read: labels are still the file's own numbers.
 #[derive(Clone, Debug)]

@@ -63,38 +63,21 @@ pub(crate) enum Job<'a> {
     /// Moves the intercepts.
     Shift(&'a [f64]),
     /// f and its slopes along the intercepts; those along every column only if asked for.
-    Gradient {
-        columns: bool,
-    },
+    Gradient { columns: bool },
     /// These features, which rise, are the working set from now on.
     Select(&'a [u32]),
     /// The entries of its columns.
     Entries,
     /// The slopes along the working set's coordinates of these outputs, or along the intercept alone.
-    Slopes {
-        outputs: Range<usize>,
-        features: bool,
-    },
+    Slopes { outputs: Range<usize>, features: bool },
     /// The lower triangle of the Hessian on these coordinates of the working set, at least.
-    Hessian {
-        outputs: Range<usize>,
-        order: &'a [usize],
-    },
+    Hessian { outputs: Range<usize>, order: &'a [usize] },
     /// Its diagonal, were every curvature 1.
-    Squares {
-        order: &'a [usize],
-    },
+    Squares { order: &'a [usize] },
     /// Its lines at a few indices, each over all of the working set.
-    HessianLines {
-        output: usize,
-        indices: &'a [usize],
-    },
+    HessianLines { output: usize, indices: &'a [usize] },
     /// Minimises a model of the working set along its columns, which must be in one memory.
-    Descend {
-        output: usize,
-        model: Model<'a>,
-        tolerance: f64,
-    },
+    Descend { output: usize, model: Model<'a>, tolerance: f64 },
     /// The diagonal of the Hessian on the working set, and its product with a vector, without forming it.
     Diagonal {
         outputs: Range<usize>,
@@ -108,11 +91,7 @@ pub(crate) enum Job<'a> {
         part: usize,
     },
     /// Names a step from x to z on the working set's coordinates of these outputs.
-    Propose {
-        outputs: Range<usize>,
-        x: &'a [f64],
-        z: &'a [f64],
-    },
+    Propose { outputs: Range<usize>, x: &'a [f64], z: &'a [f64] },
     /// f after such a share of the step.
     Loss(f64),
     /// Takes that share of it.

@@ -77,8 +77,11 @@ fn fullest(rows: &impl Rows, columns: &Range<usize>) -> Range<usize> {
     let mut sample = sample_of_columns(rows);
     sample.retain(|column| columns.contains(column));
     sample.sort_unstable();
-    let within = |&first: &usize| sample.partition_point(|&column| column < first + FAR) - sample.partition_point(|&column| column < first);
-    let first = (columns.start..columns.end).step_by(FAR / 4).max_by_key(|first| (within(first), std::cmp::Reverse(*first)));
+    let within = |&first: &usize| {
+        sample.partition_point(|&column| column < first + FAR) - sample.partition_point(|&column| column < first)
+    };
+    let first =
+        (columns.start..columns.end).step_by(FAR / 4).max_by_key(|first| (within(first), std::cmp::Reverse(*first)));
     let first = first.unwrap_or(columns.start);
     first..(first + FAR).min(columns.end)
 }

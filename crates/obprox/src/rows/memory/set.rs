@@ -9,13 +9,13 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use super::descent::Columns;
+use super::gram;
 use super::lists::RowLists;
 use super::narrow::Narrow;
-use super::gram;
 use crate::data::Matrix;
 use crate::huge::Huge;
 use crate::problem::Problem;
-use crate::tuning::{FEW, LARGEST_HESSIAN, MANY_ROWS};
+use crate::tuning::{FEW, LARGEST_BEFORE_PRODUCTS, MANY_ROWS};
 
 /// A Hessian is made straight from the rows where its features have at least this share of their entries.
 const MOST_OF_THE_ROWS: f64 = 1.0 / 16.0;
@@ -138,7 +138,7 @@ impl WorkingSet {
     /// A set that goes on from another: what that has taken out of the rows it need not take again.
     pub fn new(problem: &Problem, features: Vec<u32>, before: &Self) -> Arc<Self> {
         let known = before.own.get().unwrap_or(&before.known).clone();
-        let by_rows = features.len() > LARGEST_HESSIAN
+        let by_rows = features.len() > LARGEST_BEFORE_PRODUCTS
             && problem.n_rows() >= MANY_ROWS
             && problem.outputs() == 1
             && problem.columns().is_none();
