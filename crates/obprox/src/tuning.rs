@@ -156,6 +156,12 @@ pub(crate) mod descent {
     pub(crate) const SCANS: usize = 20;
     /// Faces in a row, each smaller than the last, before coordinates are scanned again.
     pub(crate) const FACES: usize = 2;
+    /// Sweeps after which a Hessian is worth its time where the model is f itself: so many, and one more for so many coordinates,
+    /// of which each has a line to be made.
+    pub(crate) const LEAST_SWEEPS: usize = 20;
+    pub(crate) const COORDINATES_A_SWEEP: usize = 24;
+    /// Coordinates. Blocks of at most so many go along columns, which takes a Hessian of each.
+    pub(crate) const LARGEST_BLOCK: usize = 64;
     /// Conjugate steps on one face: with as many features as rows the last digits would take hundreds.
     pub(crate) const CONJUGATE: usize = 30;
 }
