@@ -37,8 +37,11 @@ SETS = {
     "sector": "sector.scale.xz",
     "abalone": "abalone_scale.xz",
     "diabetes": "diabetes.svm.xz",
-    "synthetic, dense, 1000 × 2000": (1000, 2000),
-    "synthetic, dense, 20000 × 200": (20000, 200),
+    # Rows, columns, the correlation of neighbours, the share of the cells that is there.
+    "synthetic, dense, 1000 × 2000": (1000, 2000, 0.0, 1.0),
+    "synthetic, dense, 20000 × 200": (20000, 200, 0.0, 1.0),
+    "synthetic, correlated, 500 × 3000": (500, 3000, 0.9, 1.0),
+    "synthetic, sparse, 5000 × 20000": (5000, 20000, 0.0, 0.01),
 }
 
 
@@ -48,10 +51,7 @@ def load(directory, name):
 
     source = SETS[name]
     if isinstance(source, tuple):
-        rng = np.random.default_rng(0)
-        X, x = rng.normal(size=source), np.zeros(source[1])
-        x[: source[1] // 40] = rng.normal(size=source[1] // 40)
-        y = X @ x + rng.normal(size=source[0])
+        X, y = synthetic(*source)
     elif source.endswith(".csv.xz"):
         table = np.loadtxt(directory / source, delimiter=",")
         X, y = np.ascontiguousarray(table[:, 1:]), table[:, 0]
@@ -59,6 +59,21 @@ def load(directory, name):
         X, y = obprox.load_svmlight_file(directory / source)
         X = np.ascontiguousarray(X.toarray()) if X.nnz > 0.5 * X.shape[0] * X.shape[1] else X.tocsr()
     return X, y - y.mean()
+
+
+def synthetic(rows, columns, correlation, filled):
+    """Normal entries and noise; one weight in forty is not zero."""
+    rng = np.random.default_rng(0)
+    if filled < 1:
+        X = sp.random(rows, columns, filled, format="csr", random_state=rng, data_rvs=rng.standard_normal)
+    else:
+        X = rng.normal(size=(rows, columns))
+    for column in range(1, columns if correlation else 1):
+        X[:, column] = correlation * X[:, column - 1] + np.sqrt(1 - correlation**2) * X[:, column]
+    x = np.zeros(columns)
+    chosen = slice(0, columns // 40) if not correlation else slice(0, columns, 40)
+    x[chosen] = rng.normal(size=len(x[chosen]))
+    return X, X @ x + rng.normal(size=rows)
 
 
 def group_list(n):

@@ -7,7 +7,7 @@ import obprox
 import pandas
 import pytest
 from obprox.solvers import OBProxSG, ProxSG, RDA
-from obprox import _core
+from obprox import _core, _tables
 from scipy import sparse
 
 
@@ -71,6 +71,24 @@ def test_every_kind_of_rows_is_the_same_rows(problems, expected, given):
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-8)
     if given is not longer:
         np.testing.assert_allclose(model.predict(X), expected.predict(problems.X), atol=1e-7)
+
+
+def test_arrays_that_need_no_change_are_taken_as_they_are(problems):
+    """The shortcut past scikit-learn's questions leads where those do."""
+    X, y = problems.X, problems.real
+    assert _tables._is_ready(X, y) and X.flags.carray
+    frame = pandas.DataFrame(X, columns=[f"c{at}" for at in range(X.shape[1])])
+    model = obprox.Lasso(alpha=0.05).fit(frame, y)
+    assert hasattr(model, "feature_names_in_")
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == X.shape[1]
+    # A list goes the long way round.
+    np.testing.assert_array_equal(model.coef_, obprox.Lasso(alpha=0.05).fit(X, y.tolist()).coef_)
+    not_ready = [
+        (X[:, ::2], y), (np.asfortranarray(X), y), (X.astype(int), y), (X[:0], y[:0]), (X[:, :0], y), (X, y[:-1]),
+        (X, y[:, None]), (X, y.astype(int)), (X, np.where(y == y.max(), np.nan, y)), (frame, y), (np.ma.array(X), y),
+    ]
+    assert not any(_tables._is_ready(*given) for given in not_ready)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, np.uint16, bool])

@@ -4,8 +4,9 @@
 //! cargo run --release -p obprox-benches --bin truth -- 10000
 //! ```
 //!
-//! Every loss × penalty (l1, elastic net, bounds, groups) × intercept × row and feature weights × columns of sizes 10⁻⁸ … 10⁸ × rows and columns from 1 up.
-//! A problem is wrong where coordinate descent, from x = 0 or from the point that was found, comes to an F below F − gap.
+//! Every loss × penalty (l1, elastic net, bounds, groups, sparse groups, the weights of a feature in all classes) × intercept
+//! × row and feature weights × columns of sizes 10⁻⁸ … 10⁸ × rows and columns from 1 up. A problem is wrong where
+//! coordinate descent, or that on blocks, from x = 0 or from the point that was found, comes to an F below F − gap.
 #![allow(clippy::print_stdout)]
 
 #[path = "../../../crates/obprox/tests/slow/mod.rs"]
@@ -35,7 +36,8 @@ fn main() {
         let (case, plain) = random(seed);
         let penalty = match &plain {
             Some(Plain::Box(..)) => "bounds",
-            Some(Plain::Groups(..)) => "groups",
+            Some(Plain::Groups(_, _, 0.0)) => "groups",
+            Some(Plain::Groups(..)) => "sparse groups",
             None => "l1",
         };
         let name = format!("{:?}", case.loss).split('(').next().unwrap_or_default().to_lowercase();
@@ -91,6 +93,9 @@ fn random(seed: u64) -> (Case, Option<Plain>) {
         LossKind::SquaredHinge,
         LossKind::Huber(10f64.powf(rng.random_range(-2.0..2.0))),
         LossKind::Poisson,
+        LossKind::Gamma,
+        LossKind::Tweedie(rng.random_range(1.05..1.95)),
+        LossKind::NegativeBinomial(10f64.powf(rng.random_range(-1.0..1.0))),
         LossKind::Softmax,
     ];
     let loss = losses[seed as usize % losses.len()];
@@ -119,7 +124,9 @@ fn random(seed: u64) -> (Case, Option<Plain>) {
             LossKind::Logistic | LossKind::SquaredHinge => f64::from(scores[row] > 0.0),
             LossKind::Softmax if row < classes => row as f64,
             LossKind::Softmax => (scores[row] + 1.5).clamp(0.0, classes as f64 - 1.0).floor(),
-            LossKind::Poisson => scores[row].exp().min(50.0).floor(),
+            LossKind::Poisson | LossKind::NegativeBinomial(_) => scores[row].exp().min(50.0).floor(),
+            LossKind::Gamma => scores[row].exp(),
+            LossKind::Tweedie(_) => (scores[row].exp() - 0.5).max(0.0),
             _ => unit * scores[row],
         })
         .collect();
@@ -136,9 +143,10 @@ fn random(seed: u64) -> (Case, Option<Plain>) {
         let weight = |row| if row > 4 && rng.random_bool(0.1) { 0.0 } else { 10f64.powf(rng.random_range(-2.0..2.0)) };
         case.row_weights = Some((0..n_rows).map(weight).collect());
     }
-    // Losses take turns by sixes.
+    // All losses have had their turn before the next kind of penalty.
     let mut of_blocks = Plain::all(n_cols);
-    let plain = (seed / 6 % 3 == 2).then(|| of_blocks.swap_remove(rng.random_range(0..of_blocks.len())));
+    let plain =
+        (seed / losses.len() as u64 % 3 == 2).then(|| of_blocks.swap_remove(rng.random_range(0..of_blocks.len())));
     if let Some(plain) = &plain {
         case.feature_weights = None;
         case.penalty = Some(plain.built(n_cols));

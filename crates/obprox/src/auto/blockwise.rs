@@ -16,7 +16,7 @@ use crate::tuning::quadratic::MOVES_OF_A_FACTOR;
 
 /// A penalty's blocks among the coordinates of a working set.
 #[derive(Clone)]
-pub(super) struct InSet {
+pub(crate) struct InSet {
     penalty: Blockwise,
     lambda: f64,
     /// The number of each block and where its coordinates are.
@@ -45,8 +45,37 @@ impl InSet {
     }
 
     /// The penalty; λ₂ is with the smooth part.
-    fn on(&self) -> OnBlocks<'_> {
+    pub fn on(&self) -> OnBlocks<'_> {
         self.penalty.with(self.lambda, 0.0)
+    }
+
+    /// The blocks and the free coordinates that have any curvature, with the Hessian on each that `hessian` gives.
+    pub fn parts(&self, hessian: impl Fn(&[usize]) -> Vec<f64>) -> Vec<Part> {
+        let free = self.free.iter().map(|&index| (None, vec![index]));
+        let held = self.blocks.iter().map(|(number, indices)| (Some(*number), indices.clone()));
+        let part = |(number, indices): (Option<usize>, Vec<usize>)| {
+            let hessian = hessian(&indices);
+            Part { curvature: largest_curvature(&hessian, indices.len()), number, indices, hessian }
+        };
+        held.chain(free).map(part).filter(|part| part.curvature > 0.0).collect()
+    }
+
+    /// Which coordinates a step may move: those of blocks that are not zero, or whose slopes have at least this share of
+    /// what a zero withstands, and what is in none.
+    pub fn lively(&self, x: &[f64], u: &[f64], share: f64) -> Vec<bool> {
+        let mut lively = vec![true; x.len()];
+        for (number, indices) in &self.blocks {
+            let withstands = || self.on().least_lambda(*number, &gather(indices, u)) < share * self.lambda;
+            if indices.iter().all(|&at| x[at] == 0.0) && withstands() {
+                indices.iter().for_each(|&at| lively[at] = false);
+            }
+        }
+        lively
+    }
+
+    /// The coordinates of the largest block.
+    pub fn largest(&self) -> usize {
+        self.blocks.iter().map(|(_, indices)| indices.len()).max().unwrap_or(0)
     }
 
     /// Σ p_B(x_B).
@@ -71,11 +100,17 @@ impl InSet {
         self.blocks.iter().map(of).chain(self.free.iter().map(|&at| u[at].abs())).fold(0.0, f64::max)
     }
 
-    /// The same blocks, their indices moved.
-    fn moved(&self, to: &[usize]) -> Self {
-        let moved = |(number, indices): &(usize, Vec<usize>)| (*number, indices.iter().map(|&at| to[at]).collect());
-        let blocks = self.blocks.iter().map(moved).collect();
-        Self { blocks, free: self.free.iter().map(|&at| to[at]).collect(), ..self.clone() }
+    /// The blocks whose indices are among those of an order, by their places in it.
+    fn in_order(&self, order: &[usize]) -> Self {
+        let last = order.iter().max().map_or(0, |&last| last + 1);
+        let mut places = vec![None; last];
+        order.iter().enumerate().for_each(|(place, &index)| places[index] = Some(place));
+        let place = |&at: &usize| places.get(at).copied().flatten();
+        let placed = |(number, indices): &(usize, Vec<usize>)| {
+            indices.iter().map(place).collect::<Option<Vec<usize>>>().map(|indices| (*number, indices))
+        };
+        let blocks = self.blocks.iter().filter_map(placed).collect();
+        Self { blocks, free: self.free.iter().filter_map(place).collect(), ..self.clone() }
     }
 }
 
@@ -83,11 +118,108 @@ fn gather(indices: &[usize], all: &[f64]) -> Vec<f64> {
     indices.iter().map(|&at| all[at]).collect()
 }
 
-/// A block of the model: its number, where it is, and a bound on its own curvature. What no penalty holds has no number.
-struct Part {
+/// A block of the model: its number, where it is, its own Hessian and a bound on that. What no penalty holds has no number.
+pub(crate) struct Part {
     number: Option<usize>,
-    indices: Vec<usize>,
+    pub indices: Vec<usize>,
+    hessian: Vec<f64>,
     curvature: f64,
+}
+
+impl Part {
+    /// How much it violates its condition.
+    pub fn violation(&self, penalty: OnBlocks, z: &[f64], u: &[f64]) -> f64 {
+        match self.number {
+            Some(number) => penalty.violation(number, z, u),
+            None => u[0].abs(),
+        }
+    }
+
+    /// Where some proximal steps on it lead from z, whose slopes are u, the others held.
+    pub fn descended(&self, penalty: OnBlocks, mut z: Vec<f64>, mut u: Vec<f64>) -> Vec<f64> {
+        let steps = if self.indices.len() == 1 { 1 } else { INNER };
+        for step in 1..=steps {
+            let mut to: Vec<f64> = z.iter().zip(&u).map(|(z, u)| z - u / self.curvature).collect();
+            if let Some(number) = self.number {
+                penalty.prox(number, 1.0 / self.curvature, &mut to);
+            }
+            let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
+            z = to;
+            if step == steps || delta.iter().all(|delta| *delta == 0.0) {
+                break;
+            }
+            u.iter_mut().zip(self.hessian.chunks_exact(delta.len())).for_each(|(u, line)| *u += dot(line, &delta));
+        }
+        z
+    }
+}
+
+/// The coordinates of blocks along which the penalty is smooth at a point.
+pub(crate) struct SmoothFace {
+    pub indices: Vec<usize>,
+    /// The slopes of the model there, downwards.
+    pub descent: Vec<f64>,
+    /// The lower triangle of the penalty's Hessian: the places of two coordinates and what it is.
+    added: Vec<(usize, usize, f64)>,
+}
+
+impl SmoothFace {
+    /// That of z, where the smooth part has the slopes that `u` gives.
+    pub fn of(parts: &[Part], penalty: OnBlocks, z: &[f64], u: impl Fn(usize) -> f64) -> Self {
+        let (mut indices, mut descent, mut added) = (Vec::new(), Vec::new(), Vec::new());
+        for Part { number, indices: of_part, .. } in parts {
+            let count = of_part.len();
+            let (mut free, mut gradient) = (vec![true; count], vec![0.0; count]);
+            let mut hessian = vec![0.0; count * count];
+            let at = Smooth { free: &mut free, gradient: &mut gradient, hessian: Some(&mut hessian) };
+            if !number.is_none_or(|number| penalty.smooth(number, &gather(of_part, z), at)) {
+                continue;
+            }
+            let first = indices.len();
+            let chosen: Vec<usize> = (0..count).filter(|&at| free[at]).collect();
+            for (row, &a) in chosen.iter().enumerate() {
+                indices.push(of_part[a]);
+                descent.push(-(u(of_part[a]) + gradient[a]));
+                let line = chosen[..=row].iter().enumerate();
+                added.extend(line.map(|(column, &b)| (first + row, first + column, hessian[a * count + b])));
+            }
+        }
+        Self { indices, descent, added }
+    }
+
+    /// Adds the penalty's Hessian times a vector.
+    pub fn add_times(&self, v: &[f64], to: &mut [f64]) {
+        for &(row, column, h) in &self.added {
+            to[row] += h * v[column];
+            if row != column {
+                to[column] += h * v[row];
+            }
+        }
+    }
+
+    /// The diagonal of the penalty's Hessian.
+    pub fn diagonal(&self) -> Vec<f64> {
+        let mut diagonal = vec![0.0; self.indices.len()];
+        self.added.iter().filter(|(row, column, _)| row == column).for_each(|&(row, _, h)| diagonal[row] = h);
+        diagonal
+    }
+
+    /// The point after a share of a step, projected back on the face, and what the penalty changes by.
+    pub fn trial(&self, parts: &[Part], penalty: OnBlocks, z: &[f64], step: &[f64], share: f64) -> (Vec<f64>, f64) {
+        let mut to = z.to_vec();
+        self.indices.iter().zip(step).for_each(|(&at, delta)| to[at] += share * delta);
+        let mut change = 0.0;
+        for Part { number, indices, .. } in parts {
+            let Some(number) = number else { continue };
+            let (from, mut trial) = (gather(indices, z), gather(indices, &to));
+            if from != trial {
+                penalty.on_face(*number, &from, &mut trial);
+                change += penalty.change(*number, &from, &trial);
+                indices.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
+            }
+        }
+        (to, change)
+    }
 }
 
 /// A point of the model and the slopes of its smooth part there.
@@ -107,16 +239,8 @@ pub(super) fn minimum(
     blocks: &InSet,
     tolerance: f64,
 ) -> Vec<f64> {
-    let mut to = vec![usize::MAX; at.x.len()];
-    order.iter().enumerate().for_each(|(position, &index)| to[index] = position);
-    let blocks = blocks.moved(&to);
-    let free = blocks.free.iter().map(|&index| (None, vec![index]));
-    let held = blocks.blocks.iter().map(|(number, indices)| (Some(*number), indices.clone()));
-    let part = |(number, indices): (Option<usize>, Vec<usize>)| {
-        let curvature = curvature(quadratic, &indices);
-        Part { number, indices, curvature }
-    };
-    let parts = held.chain(free).map(part).filter(|part| part.curvature > 0.0).collect();
+    let blocks = blocks.in_order(order);
+    let parts = blocks.parts(|indices| indices.iter().flat_map(|&at| gather(indices, quadratic.row(at))).collect());
     let mut model = Model { quadratic, penalty: blocks.on(), parts, z: gather(order, &at.x), u: gather(order, &at.u) };
     model.solve(tolerance);
     let mut z = at.x.clone();
@@ -124,11 +248,11 @@ pub(super) fn minimum(
     z
 }
 
-/// No direction within a block is curved more: the least of the trace and the largest sum of a line.
-fn curvature(quadratic: &Quadratic, indices: &[usize]) -> f64 {
-    let trace: f64 = indices.iter().map(|&at| quadratic.row(at)[at]).sum();
-    let line = |&at: &usize| indices.iter().map(|&other| quadratic.row(at)[other].abs()).sum::<f64>();
-    indices.iter().map(line).fold(0.0, f64::max).min(trace)
+/// No direction is curved more: the least of the trace of a Hessian and the largest sum of a line.
+fn largest_curvature(hessian: &[f64], size: usize) -> f64 {
+    let trace: f64 = hessian.iter().step_by(size + 1).sum();
+    let line = |line: &[f64]| line.iter().map(|h| h.abs()).sum::<f64>();
+    hessian.chunks_exact(size).map(line).fold(0.0, f64::max).min(trace)
 }
 
 impl Model<'_> {
@@ -160,11 +284,7 @@ impl Model<'_> {
 
     /// How much a part violates its condition, over the root of its curvature.
     fn violation(&self, part: &Part) -> f64 {
-        let u = gather(&part.indices, &self.u);
-        let violation = match part.number {
-            Some(number) => self.penalty.violation(number, &gather(&part.indices, &self.z), &u),
-            None => u[0].abs(),
-        };
+        let violation = part.violation(self.penalty, &gather(&part.indices, &self.z), &gather(&part.indices, &self.u));
         violation / part.curvature.sqrt()
     }
 
@@ -176,36 +296,12 @@ impl Model<'_> {
             let violation = self.violation(part);
             worst = worst.max(violation);
             if violation > 0.0 {
-                let to = self.descended(part);
-                self.move_to(&part.indices, &to);
+                let (z, u) = (gather(&part.indices, &self.z), gather(&part.indices, &self.u));
+                self.move_to(&part.indices, &part.descended(self.penalty, z, u));
             }
         }
         self.parts = parts;
         worst
-    }
-
-    /// Where some proximal steps on a block lead, the others held.
-    fn descended(&self, part: &Part) -> Vec<f64> {
-        let Part { number, indices, curvature } = part;
-        let (mut z, mut u) = (gather(indices, &self.z), gather(indices, &self.u));
-        let steps = if indices.len() == 1 { 1 } else { INNER };
-        for _ in 0..steps {
-            let mut to: Vec<f64> = z.iter().zip(&u).map(|(z, u)| z - u / curvature).collect();
-            if let Some(number) = number {
-                self.penalty.prox(*number, 1.0 / curvature, &mut to);
-            }
-            let delta: Vec<f64> = to.iter().zip(&z).map(|(to, z)| to - z).collect();
-            if steps > 1 {
-                for (u, &at) in u.iter_mut().zip(indices) {
-                    *u += dot(&gather(indices, self.quadratic.row(at)), &delta);
-                }
-            }
-            z = to;
-            if delta.iter().all(|delta| *delta == 0.0) {
-                break;
-            }
-        }
-        z
     }
 
     fn move_to(&mut self, indices: &[usize], to: &[f64]) {
@@ -220,25 +316,13 @@ impl Model<'_> {
 
     /// A Newton step of the model on the face of z; false where there is none to take.
     fn step_on_face(&mut self, enough: f64) -> bool {
-        let Some((indices, step)) = self.newton_step(enough) else { return false };
+        let Some((face, step)) = self.newton_step(enough) else { return false };
         let mut size = 1.0;
         for _ in 0..HALVINGS {
-            let mut to = self.z.clone();
-            indices.iter().zip(&step).for_each(|(&at, delta)| to[at] += size * delta);
-            let mut change = 0.0;
-            for Part { number, indices, .. } in &self.parts {
-                let Some(number) = number else { continue };
-                let (from, mut trial) = (gather(indices, &self.z), gather(indices, &to));
-                if from != trial {
-                    self.penalty.on_face(*number, &from, &mut trial);
-                    change += self.penalty.change(*number, &from, &trial);
-                    indices.iter().zip(trial).for_each(|(&at, trial)| to[at] = trial);
-                }
-            }
+            let (to, change) = face.trial(&self.parts, self.penalty, &self.z, &step, size);
             let delta: Vec<f64> = to.iter().zip(&self.z).map(|(to, z)| to - z).collect();
             let product = self.quadratic.times(&delta);
-            change += dot(&self.u, &delta) + 0.5 * dot(&delta, &product);
-            if change < 0.0 {
+            if change + dot(&self.u, &delta) + 0.5 * dot(&delta, &product) < 0.0 {
                 self.z = to;
                 self.u.iter_mut().zip(product).for_each(|(u, product)| *u += product);
                 return true;
@@ -249,45 +333,28 @@ impl Model<'_> {
     }
 
     /// The step to where the model's second-order expansion on the face is lowest; nothing where it is near enough.
-    fn newton_step(&self, enough: f64) -> Option<(Vec<usize>, Vec<f64>)> {
-        let (mut indices, mut slopes, mut added) = (Vec::new(), Vec::new(), Vec::new());
-        for Part { number, indices: of_part, .. } in &self.parts {
-            let count = of_part.len();
-            let (mut free, mut gradient) = (vec![true; count], vec![0.0; count]);
-            let mut hessian = vec![0.0; count * count];
-            let at = Smooth { free: &mut free, gradient: &mut gradient, hessian: Some(&mut hessian) };
-            let is_smooth = number.is_none_or(|number| self.penalty.smooth(number, &gather(of_part, &self.z), at));
-            if !is_smooth {
-                continue;
-            }
-            let first = indices.len();
-            let chosen: Vec<usize> = (0..count).filter(|&at| free[at]).collect();
-            for (row, &a) in chosen.iter().enumerate() {
-                indices.push(of_part[a]);
-                slopes.push(-(self.u[of_part[a]] + gradient[a]));
-                let line = chosen[..=row].iter().enumerate();
-                added.extend(line.map(|(column, &b)| (first + row, first + column, hessian[a * count + b])));
-            }
-        }
+    fn newton_step(&self, enough: f64) -> Option<(SmoothFace, Vec<f64>)> {
+        let face = SmoothFace::of(&self.parts, self.penalty, &self.z, |at| self.u[at]);
         let curvature = |at: usize| self.quadratic.row(at)[at];
         let is_near = |(&at, slope): (&usize, &f64)| slope.abs() <= enough * curvature(at).sqrt();
-        if indices.iter().zip(&slopes).all(is_near) {
+        if face.indices.iter().zip(&face.descent).all(is_near) {
             return None;
         }
-        let size = indices.len();
+        let size = face.indices.len();
         let mut matrix = Huge::zeros(size * size);
-        for (row, &at) in indices.iter().enumerate() {
+        for (row, &at) in face.indices.iter().enumerate() {
             let line = self.quadratic.row(at);
-            for (column, &other) in indices[..=row].iter().enumerate() {
+            for (column, &other) in face.indices[..=row].iter().enumerate() {
                 matrix[row * size + column] = line[other];
             }
             // Enough to factor what is singular to rounding: duplicated columns, more columns than rows.
             matrix[row * size + row] *= 1.0 + 1e-11;
             matrix[row * size + row] += 1e-300;
         }
-        added.into_iter().for_each(|(row, column, h)| matrix[row * size + column] += h);
-        Cholesky::new(size, matrix)?.solve(&mut slopes);
-        slopes.iter().all(|delta| delta.is_finite()).then_some((indices, slopes))
+        face.added.iter().for_each(|&(row, column, h)| matrix[row * size + column] += h);
+        let mut step = face.descent.clone();
+        Cholesky::new(size, matrix)?.solve(&mut step);
+        step.iter().all(|delta| delta.is_finite()).then_some((face, step))
     }
 }
 

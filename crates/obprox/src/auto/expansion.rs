@@ -45,6 +45,16 @@ impl Expansion {
         apart + self.blocks.as_ref().map_or(0.0, |blocks| blocks.value(x))
     }
 
+    /// Which coordinates a step may move: those that are not zero, or whose slopes have at least this share of what a zero
+    /// withstands.
+    pub fn lively(&self, share: f64) -> Vec<bool> {
+        let Self { terms, x, u, blocks } = self;
+        match blocks {
+            Some(blocks) => blocks.lively(x, u, share),
+            None => (0..x.len()).map(|at| x[at] != 0.0 || u[at].abs() >= share * terms[at].l1).collect(),
+        }
+    }
+
     /// The largest violation of a condition.
     pub fn violation(&self) -> f64 {
         if let Some(blocks) = &self.blocks {

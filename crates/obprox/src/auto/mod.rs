@@ -19,11 +19,13 @@
 //! Citations: the orthant face of the paper; Friedman, Hastie and Tibshirani, Regularization paths for generalized
 //! linear models via coordinate descent, 2010; Lee, Sun and Saunders, Proximal Newton-type methods, 2014.
 
-mod blockwise;
+pub(crate) mod blockwise;
+mod certify;
 mod cholesky;
 mod expansion;
 pub(crate) mod face;
 mod held;
+mod model;
 mod newton;
 mod plan;
 mod products;
@@ -36,23 +38,21 @@ mod smooth;
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::sync::Arc;
 
 use self::held::Held;
 use self::newton::Stepped;
 use self::plan::{Plan, Start};
 use self::reduce::Reduced;
-use crate::certificate::{Certificate, certify_placed, has_dual};
+use crate::certificate::{Certificate, has_dual};
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
-use crate::intercept;
 use crate::observe::{Control, Progress, Round, Stage};
-use crate::penalty::{ElasticNet, Separable, Term};
+use crate::penalty::{ElasticNet, Separable};
 use crate::problem::{Point, Problem};
-use crate::rows::{DualJob, Gradient, Shards};
+use crate::rows::Shards;
 use crate::solver::{Ended, Solver, Standing, Support};
 use crate::switch::Phase;
-use crate::tuning::rounds::{FALL, NEARLY, PROGRESS, STEPS};
+use crate::tuning::rounds::{FALL, PROGRESS, STEPS};
 use crate::{Error, Result};
 
 /// What the fit at one λ leaves to the next, and how far λ may fall.
@@ -110,8 +110,8 @@ pub(crate) struct Auto<'a> {
     trust: Trust,
     path: OnPath,
     history: History,
-    /// The relative gap that will do, where one can be foreseen.
-    goal: Option<f64>,
+    /// The relative gap that will do.
+    asked: Option<f64>,
 }
 
 /// How far λ has fallen to its value.
@@ -131,6 +131,8 @@ struct Trust {
     part: usize,
     /// Whether the curvatures of rows were raised to secants, because of a step that was too long.
     lifted: bool,
+    /// Whether descent along the columns took longer than a Hessian would.
+    slow: bool,
 }
 
 /// The fits before and after this one, where it is one of a path.
@@ -198,19 +200,23 @@ impl<'a> Auto<'a> {
             set,
             held,
             fall: Fall { stretch, stage: Stage::Polish, at_lambda: problem.lambda() },
-            trust: Trust { damping: 1e-10, part: 1, lifted: false },
+            trust: Trust { damping: 1e-10, part: 1, lifted: false, slow: false },
             path: OnPath { ends, floor },
             history: History { rounds: 0, steps: 0, samples: 0, objective, kkt, least_kkt, idle: 0 },
-            goal: None,
+            asked: None,
         })
     }
 
     /// Says which relative gap will do: steps end where it is in sight.
     pub fn aiming_at(mut self, tolerance: f64) -> Self {
-        // What a gap will be is foreseen for one output whose coordinates are penalised one by one.
-        let is_foreseen = self.problem().outputs() == 1 && self.problem().regularization().blocks.is_none();
-        self.goal = (is_foreseen && has_dual(self.problem())).then_some(tolerance);
+        self.asked = Some(tolerance);
         self
+    }
+
+    /// The gap that was asked for, where it can be foreseen: for one output whose coordinates are penalised one by one.
+    fn goal(&self) -> Option<f64> {
+        let is_foreseen = self.problem().outputs() == 1 && self.problem().regularization().blocks.is_none();
+        self.asked.filter(|_| is_foreseen && has_dual(self.problem()))
     }
 
     /// The problem that is worked on.
@@ -222,111 +228,6 @@ impl<'a> Auto<'a> {
     fn term(&self, feature: usize) -> ElasticNet {
         let term = self.problem().regularization().term(feature);
         ElasticNet { l1: term.l1 * self.fall.stretch, ..term }
-    }
-
-    /// Computes what is not known of the point, and its certificate.
-    fn measure(&mut self) -> Result<()> {
-        if self.plan.sees_all { self.certify_in_sight() } else { self.certify_anew() }
-    }
-
-    /// The certificate where the rows see all: the intercept is moved only if that is what is lacking.
-    fn certify_in_sight(&mut self) -> Result<()> {
-        let problem = Arc::clone(&self.reduced.problem);
-        if self.gradient.is_empty() {
-            self.rows.place(&self.point)?;
-            if problem.has_intercept() && self.point.weights.iter().all(|&x| x == 0.0) {
-                self.centre()?;
-            }
-        }
-        if self.largest.is_empty() && problem.has_intercept() {
-            self.largest = self.rows.dual(DualJob::Largest)?;
-        }
-        let allowed = |objective: f64| self.goal.unwrap_or(0.0) * f64::max(objective.abs(), problem.least_scale());
-        let mut gradient = self.rows.gradient()?;
-        // Far from its optimum the intercept stands in the way of all the others.
-        let slope = if problem.has_intercept() { gradient.intercept[0].abs() } else { 0.0 };
-        let is_far = 2.0 * problem.margin_unit() * slope > crate::tuning::newton::IN_SIGHT * allowed(gradient.loss);
-        if is_far {
-            intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
-            gradient = self.rows.gradient()?;
-        }
-        let largest = Some(&self.largest[..]).filter(|_| !is_far);
-        let mut certificate = certify_placed(&mut *self.rows, &problem, &self.point, &gradient, largest)?;
-        // What is left of its slope may still be all that stands in the way of the proof.
-        let allowed = allowed(certificate.objective);
-        let is_near = |gap: f64| gap > allowed && gap <= NEARLY * allowed;
-        if slope > 0.0 && !is_far && certificate.gap.is_some_and(is_near) {
-            intercept::centre(&mut *self.rows, &mut self.point.intercept)?;
-            gradient = self.rows.gradient()?;
-            certificate = certify_placed(&mut *self.rows, &problem, &self.point, &gradient, None)?;
-        }
-        (self.gradient, self.intercept_slope) = (gradient.weights, gradient.intercept[0]);
-        self.keep(certificate);
-        Ok(())
-    }
-
-    /// The certificate with margins that are computed anew, what the steps added up forgotten, and the intercept at its
-    /// optimum.
-    fn certify_anew(&mut self) -> Result<()> {
-        let problem = Arc::clone(&self.reduced.problem);
-        let outputs = problem.outputs() as u32;
-        let weights = self.point.nonzeros();
-        // The set holds what is not zero, but for the point that a run starts from.
-        if weights.iter().any(|(at, _)| self.set.binary_search(&(at / outputs)).is_err()) {
-            self.set = weights.iter().map(|(at, _)| at / outputs).collect();
-            self.set.dedup();
-            self.rows.select(&self.set)?;
-        }
-        self.rows.place(&self.point)?;
-        if problem.has_intercept() {
-            self.centre()?;
-        }
-        self.gradient = Huge::default();
-        let gradient = match problem.slopes_at_zero() {
-            // A run that starts at x = 0 need not look there again.
-            Some(slopes) if self.history.rounds == 0 && weights.is_empty() => {
-                Gradient { weights: slopes.iter().copied().collect(), ..self.rows.intercept_gradient()? }
-            }
-            _ => self.rows.gradient()?,
-        };
-        let certificate = certify_placed(&mut *self.rows, &problem, &self.point, &gradient, None)?;
-        (self.gradient, self.intercept_slope) = (gradient.weights, gradient.intercept[0]);
-        self.keep(certificate);
-        Ok(())
-    }
-
-    /// Moves the intercepts to their optimum. At x = 0 that is known, and shards need not be asked.
-    fn centre(&mut self) -> Result<()> {
-        let problem = &self.reduced.problem;
-        if !problem.in_shards() || self.point.weights.iter().any(|&x| x != 0.0) {
-            return intercept::centre(&mut *self.rows, &mut self.point.intercept);
-        }
-        let to = problem.intercept_at_zero();
-        let by: Vec<f64> = to.iter().zip(&self.point.intercept).map(|(to, from)| to - from).collect();
-        self.point.intercept = to.to_vec();
-        self.rows.shift(&by)
-    }
-
-    fn keep(&mut self, certificate: Certificate) {
-        (self.history.objective, self.history.kkt) = (certificate.objective, certificate.kkt);
-        self.certificate = Some(certificate);
-    }
-
-    /// The largest violation over all features.
-    fn violation(&self) -> f64 {
-        let outputs = self.problem().outputs();
-        if let Some(penalty) = self.problem().regularization().on_blocks() {
-            let of = |block: usize| {
-                let (x, slopes) = (penalty.gather(block, &self.point.weights), penalty.gather(block, &self.gradient));
-                penalty.violation(block, &x, &slopes)
-            };
-            return (0..penalty.blocks.len()).map(of).fold(0.0, f64::max);
-        }
-        let of = |(at, (&x, &slope)): (usize, (&f64, &f64))| {
-            self.problem().regularization().term(at / outputs).violation(x, slope)
-        };
-        let pairs = self.point.weights.iter().zip(&self.gradient[..]).enumerate();
-        pairs.map(of).fold(0.0, f64::max)
     }
 
     /// Where the run has to begin, it begins: from smoother losses where that pays. What came of it is the round.
@@ -415,9 +316,16 @@ impl Solver for Auto<'_> {
         }
         self.fall.stage = if self.fall.stretch > 1.0 { Stage::Identify } else { Stage::Polish };
         self.fall.at_lambda = self.fall.stretch * self.problem().lambda();
-        self.renew_set()?;
-        // While λ falls a rough answer will do; at its value each round wins a digit or more.
-        let enough = if self.fall.stretch > 1.0 { 0.1 * self.fall.at_lambda } else { 0.1 * before.1 };
+        let is_new = self.renew_set()?;
+        // While λ falls a rough answer will do; at its value each round wins a digit or more, and all that are asked for
+        // where no other feature has a say.
+        let enough = match self.asked {
+            _ if self.fall.stretch > 1.0 => 0.1 * self.fall.at_lambda,
+            Some(asked) if self.plan.along_columns && !is_new => {
+                (0.25 * asked * self.fall.at_lambda).min(0.1 * before.1)
+            }
+            _ => 0.1 * before.1,
+        };
         let done = self.polish(enough, if self.fall.stretch > 1.0 { 3 } else { STEPS }, tell)?;
         self.measure()?;
         if !done {
@@ -484,6 +392,7 @@ impl Solver for Auto<'_> {
                 self.history.samples,
                 u64::from(self.history.idle),
                 u64::from(self.trust.lifted),
+                u64::from(self.trust.slow),
             ],
         )?;
         write_array(out, &self.point.weights)?;
@@ -496,7 +405,7 @@ impl Solver for Auto<'_> {
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
-        let (mut reals, mut counts) = ([0.0; 5], [0u64; 5]);
+        let (mut reals, mut counts) = ([0.0; 5], [0u64; 6]);
         read_exactly(input, &mut reals)?;
         read_exactly(input, &mut counts)?;
         let corrupt = |what| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -509,6 +418,7 @@ impl Solver for Auto<'_> {
         [self.history.rounds, self.history.steps, self.history.samples] = [counts[0], counts[1], counts[2]];
         self.history.idle = counts[3] as u32;
         self.trust.lifted = counts[4] != 0;
+        self.trust.slow = counts[5] != 0;
         read_exactly(input, &mut self.point.weights)?;
         read_exactly(input, &mut self.point.intercept)?;
         self.gradient = read_array(input, self.point.weights.len())?.into();

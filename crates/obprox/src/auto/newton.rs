@@ -6,35 +6,16 @@
 
 use std::ops::Range;
 
-use super::blockwise::{self, InSet};
+use super::Auto;
+use super::blockwise::InSet;
 use super::expansion::Expansion;
 use super::held::Held;
-use super::products::Asked;
 use super::search::{Step, search};
-use super::{Auto, End, products};
-use crate::huge::Huge;
 use crate::penalty::ElasticNet;
-use crate::rows::{Job, Model};
-use crate::tuning::newton::{
-    CHEAP, CLOSELY, EXACTLY, FURTHER, IN_SIGHT, LIVELY, LONGEST, MOST_HIDDEN, MOST_MISSING, ROUGHER, ROUGHLY, SERVES,
-    SERVES_CHEAP, SERVES_FEW, SHORT,
-};
-use crate::tuning::products::{OF_SAMPLE, SAMPLE_SERVES};
+use crate::tuning::newton::{CHEAP, FURTHER, IN_SIGHT, MOST_HIDDEN, SERVES, SERVES_CHEAP, SERVES_FEW, SHORT};
+use crate::tuning::products::SAMPLE_SERVES;
 use crate::tuning::quadratic::LARGE;
-use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 use crate::{Result, intercept};
-
-impl End {
-    /// The coordinates of some features there, and their slopes; the intercept's where one is to come last.
-    fn in_set(&self, features: &[u32], terms: &[ElasticNet], size: usize) -> (Vec<f64>, Vec<f64>) {
-        let of = |(&feature, term): (&u32, &ElasticNet)| {
-            let x = self.point.weights[feature as usize];
-            (x, self.gradient[feature as usize] + term.l2 * x)
-        };
-        let intercept = (size > features.len()).then(|| (self.point.intercept[0], self.intercept));
-        features.iter().zip(terms).map(of).chain(intercept).unzip()
-    }
-}
 
 /// What came of some steps.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,6 +36,8 @@ struct Progress {
     violation: f64,
     /// Steps that promised less than the last bit of F.
     hidden: usize,
+    /// The violation that descent along the columns was to leave.
+    aimed: Option<f64>,
 }
 
 impl Auto<'_> {
@@ -67,10 +50,14 @@ impl Auto<'_> {
         stops: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Stepped> {
         self.trust.part = self.plan.part;
-        let mut progress = Progress { moved: false, objective: f64::NAN, violation: f64::INFINITY, hidden: 0 };
+        let mut progress =
+            Progress { moved: false, objective: f64::NAN, violation: f64::INFINITY, hidden: 0, aimed: None };
         for step in 0..steps {
             let at = self.expansion(&outputs, step == 0)?;
             let violation = at.violation();
+            // Where columns are slow a Hessian is worth its time.
+            self.trust.slow |=
+                progress.aimed.take().is_some_and(|aimed| violation > 2.0 * aimed) && self.fall.stretch == 1.0;
             let in_sight = if step > 0 { self.in_sight(&at, progress.objective) } else { None };
             if violation > self.serves() * progress.violation || self.trust.lifted {
                 self.held = None;
@@ -87,7 +74,14 @@ impl Auto<'_> {
             }
             progress.violation = violation;
             let begins = step == 0 && self.history.rounds == 1 && self.problem().outputs() == 1;
-            let z = self.minimum(&outputs, &at, (enough / violation).min(1.0), begins, &mut || stops(step))?;
+            let share = (enough / violation).min(1.0);
+            let z = match self.along_columns(&outputs, &at, share)? {
+                Some((z, left)) => {
+                    progress.aimed = Some(left * violation);
+                    z
+                }
+                None => self.minimum(&outputs, &at, share, begins, &mut || stops(step))?,
+            };
             if !self.step(&outputs, &at, &z, &mut progress)? {
                 break;
             }
@@ -100,7 +94,7 @@ impl Auto<'_> {
 
     /// Whether the gap that was asked for is in sight; nothing where that cannot be foreseen.
     fn in_sight(&self, at: &Expansion, objective: f64) -> Option<bool> {
-        let goal = self.goal.filter(|_| self.fall.stretch == 1.0)?;
+        let goal = self.goal().filter(|_| self.fall.stretch == 1.0)?;
         let problem = self.problem();
         let scale = f64::max(objective.abs(), problem.least_scale());
         let is_small = |at: &Expansion| at.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale;
@@ -235,162 +229,6 @@ impl Auto<'_> {
         let is_cheap = |held: &Held| filled * held.order.len() as f64 <= CHEAP;
         if self.held.as_ref().is_some_and(is_cheap) { SERVES_CHEAP } else { SERVES_FEW }
     }
-
-    /// A point near the minimum of the model around a point; `share` is what may be left of the violation there.
-    fn minimum(
-        &mut self,
-        outputs: &Range<usize>,
-        at: &Expansion,
-        share: f64,
-        begins: bool,
-        stops: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<f64>> {
-        let Expansion { terms, x, u, blocks } = at;
-        let is_alone = outputs.len() == 1;
-        if let Some(blocks) = blocks {
-            let most = if is_alone { self.plan.largest_hessian } else { self.plan.jointly };
-            if x.len() > most {
-                return self.accelerated(outputs, at, blocks, ROUGHLY * share);
-            }
-        }
-        let is_hollow = is_alone && blocks.is_none() && x.len() > SMALL_HESSIAN && {
-            let hollow = if x.len() <= LARGE_HESSIAN { HOLLOW } else { 1.0 };
-            hollow * self.rows.entries()? < (x.len() * x.len()) as f64
-        };
-        let is_large = is_alone && x.len() > self.plan.largest_hessian;
-        if (is_large || is_hollow) && self.plan.by_products {
-            let part = self.trust.part;
-            // What a sample does not know is worth no digits.
-            let tolerance = if part > 1 { (ROUGHLY * share).max(OF_SAMPLE) } else { ROUGHLY * share };
-            let asked = Asked { damping: self.trust.damping, tolerance, part };
-            return products::minimum(&mut *self.rows, outputs, at, asked, stops);
-        }
-        if is_large || is_hollow {
-            let model = Model { terms, x, u, damping: self.trust.damping };
-            let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
-            return self.rows.descend(outputs.start, model, tolerance);
-        }
-        let mut held =
-            self.held.take().filter(|held| held.outputs == *outputs && held.is_damped_by(self.trust.damping));
-        if let Some(known) = &mut held {
-            let wanted = |at: usize| x[at] != 0.0 || u[at].abs() > terms[at].l1;
-            let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && wanted(at)).collect();
-            if !missing.is_empty() && !self.extend(known, &missing, terms)? {
-                held = None;
-            }
-        }
-        if held.is_none() {
-            let free = |at: usize| x[at] != 0.0 || u[at].abs() >= LIVELY * terms[at].l1;
-            let all: Vec<usize> = (0..x.len()).filter(|&at| !is_alone || free(at)).collect();
-            let order = if is_alone { self.rows.order(all) } else { all };
-            let hessian = self.hessian(outputs, &order, terms)?;
-            let near =
-                if begins { self.path.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
-            held = Some(Held { near, ..Held::new(hessian, order, x.len(), outputs.clone(), self.trust.damping) });
-        }
-        self.held = held;
-        let tolerance = match self.set.len() {
-            LARGE.. => share * ROUGHLY,
-            _ if self.plan.is_exact => EXACTLY,
-            _ => share * CLOSELY,
-        };
-        let foreseen = if begins { self.foreseen(at) } else { None };
-        Ok(self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(at), tolerance))
-    }
-
-    /// The same by products with the Hessian, for a penalty on blocks.
-    fn accelerated(
-        &mut self,
-        outputs: &Range<usize>,
-        at: &Expansion,
-        blocks: &InSet,
-        tolerance: f64,
-    ) -> Result<Vec<f64>> {
-        let squares = self.rows.numbers(&Job::Diagonal { outputs: outputs.clone(), part: 1 })?;
-        let added: Vec<f64> = squares.iter().zip(&at.terms).map(|(h, term)| self.trust.damping * h + term.l2).collect();
-        let diagonal: Vec<f64> = squares.iter().zip(&added).map(|(h, added)| h + added).collect();
-        blockwise::accelerated(at, blocks, &diagonal, tolerance, |v| {
-            let mut product = self.rows.numbers(&Job::Product { outputs: outputs.clone(), v, part: 1 })?;
-            product.iter_mut().zip(&added).zip(v).for_each(|((sum, added), v)| *sum += added * v);
-            Ok(product)
-        })
-    }
-
-    /// The point where a fit starts, with slopes that make up for what the Hessian does not know.
-    ///
-    /// Where the Hessian changes steadily along a path, t = ln λ, one made at t_H misses a change of the slopes on the way
-    /// from t_a to t_b that is in proportion to (t_a + t_b)/2 − t_H. What it missed on the way to this start can be seen.
-    fn foreseen(&self, at: &Expansion) -> Option<Expansion> {
-        let ([Some(from), Some(before)], Some(held)) = (&self.path.ends, &self.held) else { return None };
-        if at.blocks.is_some() {
-            return None;
-        }
-        let to = self.problem().lambda();
-        let (length, length_before) = ((to / from.lambda).ln(), (from.lambda / before.lambda).ln());
-        let near = held.near?;
-        let distance = |a: f64, b: f64| 0.5 * (a / near * (b / near)).ln();
-        let ratio = length / length_before * distance(from.lambda, to) / distance(before.lambda, from.lambda);
-        // The Hessian may be of the middle of the way before, which then tells nothing.
-        if !(ratio.abs() <= LONGEST && length * length_before > 0.0) {
-            return None;
-        }
-        let (x, slopes) = before.in_set(&self.set, &at.terms, at.x.len());
-        let step: Vec<f64> = held.order.iter().map(|&index| at.x[index] - x[index]).collect();
-        let mut u = at.u.clone();
-        for (row, foretold) in held.quadratic.times(&step).into_iter().enumerate() {
-            let index = held.order[row];
-            // Without the damping: f does not have it, and where optima are many it would push from one to another.
-            let curvature = held.quadratic.row(row)[row] - at.terms[index].l2;
-            let damped = held.damping / (1.0 + held.damping) * curvature * step[row];
-            u[index] += ratio * (at.u[index] - slopes[index] - (foretold - damped));
-        }
-        Some(Expansion { u, ..at.clone() })
-    }
-
-    /// Takes some more indices into a Hessian; false where another one had better be made.
-    fn extend(&mut self, held: &mut Held, indices: &[usize], terms: &[ElasticNet]) -> Result<bool> {
-        // With few features a Hessian costs little, and a new one serves better than an old one that has grown.
-        let is_alone = held.outputs.len() == 1;
-        if indices.len() > MOST_MISSING || self.plan.renews || !is_alone {
-            return Ok(false);
-        }
-        let mut lines = self.rows.hessian_lines(held.outputs.start, indices)?;
-        for (line, &at) in lines.iter_mut().zip(indices) {
-            line[at] += terms[at].l2 + self.trust.damping * line[at];
-        }
-        let all_bend = lines.iter().zip(indices).all(|(line, &at)| line[at] > 0.0);
-        if all_bend {
-            held.extend(indices, &lines);
-        }
-        Ok(all_bend)
-    }
-
-    /// The damped Hessian on the ordered coordinates of the working set.
-    fn hessian(&mut self, outputs: &Range<usize>, order: &[usize], terms: &[ElasticNet]) -> Result<Huge<f64>> {
-        let size = order.len();
-        let terms: Vec<ElasticNet> = order.iter().map(|&at| terms[at]).collect();
-        let mut gram = self.rows.hessian(outputs.clone(), order)?;
-        let hessian = &mut gram[..];
-        // A column of rows that are all flat, as those beyond Huber's δ, would have no scale to step by: it gets that
-        // of rows with all the curvature there can be.
-        if outputs.len() == 1 && (0..size).any(|at| hessian[at * size + at] + terms[at].l2 == 0.0) {
-            let steepest = self.problem().loss().smoothness().unwrap_or(1.0) / self.problem().n_rows() as f64;
-            let squares = self.rows.squares(order)?;
-            for at in (0..size).filter(|at| terms[*at].l2 == 0.0) {
-                let diagonal = &mut hessian[at * size + at];
-                *diagonal = if *diagonal == 0.0 { steepest * squares[at] } else { *diagonal };
-            }
-        }
-        for at in 0..size {
-            // Relative to the column itself: the units of the others do not matter.
-            let diagonal = &mut hessian[at * size + at];
-            *diagonal += terms[at].l2 + self.trust.damping * *diagonal;
-            for other in 0..at {
-                hessian[other * size + at] = hessian[at * size + other];
-            }
-        }
-        Ok(gram)
-    }
 }
 
 #[cfg(test)]
@@ -399,61 +237,12 @@ mod tests {
     use crate::Problem;
     use crate::auto::Carry;
     use crate::data::{Dataset, Matrix};
+    use crate::huge::Huge;
     use crate::loss::LossKind;
     use crate::observe::Control;
     use crate::problem::{Lambda, Terms};
     use crate::solver::{Ended, Solver};
-    use crate::tuning::FEW;
     use crate::{Run, Settings};
-
-    #[test]
-    fn a_hessian_that_grows_is_the_one_made_at_once() {
-        let (n_rows, n_cols) = (90, FEW + 30);
-        let value = |row: usize, column: usize| ((row * 131 + column * 37 + row * column) % 101) as f64 / 50.0 - 1.0;
-        let present = |row: usize, column: usize| (row * 7 + column * (3 + row % 4)).is_multiple_of(5);
-        let rows: Vec<Vec<(u32, f64)>> = (0..n_rows)
-            .map(|row| (0..n_cols).filter(|&j| present(row, j)).map(|j| (j as u32, value(row, j))).collect())
-            .collect();
-        let targets = (0..n_rows).map(|row| f64::from(row % 3 == 0)).collect();
-        let data = Dataset::new(Matrix::from_rows(n_cols, &rows), targets);
-        let problem = Problem::new(data, LossKind::Logistic.build(2), &Terms { l2: 0.5, ..Terms::default() }).unwrap();
-        let mut auto = Auto::new(&problem, None, None).unwrap();
-        auto.measure().unwrap();
-        let terms = |auto: &Auto| -> Vec<ElasticNet> {
-            let of = auto.set.iter().map(|&feature| auto.term(feature as usize));
-            of.chain([ElasticNet { l1: 0.0, l2: 0.0 }]).collect()
-        };
-
-        // Some features, then others before, between and after them.
-        auto.set = (5..60).step_by(3).collect();
-        auto.rows.select(&auto.set).unwrap();
-        let order = auto.rows.order((0..=auto.set.len()).collect());
-        let hessian = auto.hessian(&(0..1), &order, &terms(&auto)).unwrap();
-        let mut held = Held::new(hessian, order, auto.set.len() + 1, 0..1, auto.trust.damping);
-        let mut features = auto.set.clone();
-        features.extend([0, 6, 7, 300]);
-        features.sort_unstable();
-        held.move_to(&auto.set, &features);
-        auto.set = features;
-        auto.rows.select(&auto.set).unwrap();
-        let missing: Vec<usize> = (0..auto.set.len()).filter(|&at| !held.holds[at]).collect();
-        assert_eq!(missing.len(), 4);
-        let of_all = terms(&auto);
-        assert!(auto.extend(&mut held, &missing, &of_all).unwrap());
-
-        let order = auto.rows.order((0..=auto.set.len()).collect());
-        let full = auto.hessian(&(0..1), &order, &of_all).unwrap();
-        let size = order.len();
-        assert_eq!((held.order.len(), held.quadratic.hessian().len()), (size, size * size));
-        let index = |at: usize| held.order.iter().position(|&other| other == at).expect("every index is held");
-        for (row, &a) in order.iter().enumerate() {
-            for (column, &b) in order.iter().enumerate() {
-                let (grown, made) = (held.quadratic.hessian()[index(a) * size + index(b)], full[row * size + column]);
-                // Hessians are made of values in single precision.
-                assert!((grown - made).abs() <= 1e-6 * made.abs().max(1e-3), "{a}, {b}: {grown} and {made}");
-            }
-        }
-    }
 
     /// Some rows of a few features, and their fits at λ_max/2 and a tenth less each time, as on a path.
     fn path(l2: f64, count: i32) -> (Vec<Problem>, Carry) {
@@ -530,13 +319,13 @@ mod tests {
         let mut auto = Auto::new(&problems[2], None, Some(carry)).unwrap();
         auto.point.intercept[0] += 1e-3;
         auto.gradient = Huge::default();
-        auto.goal = Some(f64::INFINITY);
+        auto.asked = Some(f64::INFINITY);
         auto.measure().unwrap();
         let features = auto.set.len();
         let expansion = |auto: &mut Auto| auto.expansion(&(0..1), true).unwrap();
         let off = expansion(&mut auto);
         let foreseen = auto.held.as_ref().expect("a Hessian is held").centred(&off, features);
-        auto.goal = Some(1e-12);
+        auto.asked = Some(1e-12);
         auto.measure().unwrap();
         let centred = expansion(&mut auto);
         let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>();

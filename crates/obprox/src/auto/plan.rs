@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub renews: bool,
     /// Whether the model of a step is f itself, whose minimum is then worth all its digits.
     pub is_exact: bool,
+    /// Whether such a model is minimised along the columns, until that takes longer than a Hessian would.
+    pub along_columns: bool,
 }
 
 /// What the first steps are taken on.
@@ -53,6 +55,7 @@ impl Plan {
         let sees_all = stays_in_rows(problem);
         let share = given.lambda() / given.lambda_max();
         let has_products = problem.n_rows() >= MANY_ROWS && problem.columns().is_none();
+        let is_exact = is_quadratic(problem);
         let is_at_zero = start.is_none_or(|start| start.weights.iter().all(|&x| x == 0.0));
         Self {
             sees_all,
@@ -73,7 +76,8 @@ impl Plan {
             part: 1,
             jointly: if has_joint_hessian(problem) { JOINTLY } else { 0 },
             renews: is_few,
-            is_exact: is_quadratic(problem),
+            is_exact,
+            along_columns: is_exact && !sees_all && !problem.in_shards(),
         }
     }
 }
@@ -164,6 +168,7 @@ mod tests {
                 renews: bit(6),
                 part: if bit(1) { 2 } else { 1 },
                 by_products: bit(8) && !bit(7),
+                along_columns: bit(9),
                 ..made.clone()
             };
             (plan, bit(7))
@@ -172,7 +177,9 @@ mod tests {
         let is_one = |(plan, by_columns): &(Plan, bool)| {
             (!plan.sees_all || plan.takes_all && outputs == 1 && !by_columns) && (plan.jointly == 0 || outputs > 1)
         };
-        (0..512).map(plan).filter(is_one).collect()
+        // Along columns goes what is f itself.
+        let goes = |bits: &usize| bits >> 9 & 1 == 0 || made.is_exact && bits & 1 == 0;
+        (0..1024).filter(goes).map(plan).filter(is_one).collect()
     }
 
     /// A run by a plan.
@@ -225,7 +232,7 @@ mod tests {
     #[test]
     fn no_plan_depends_on_the_number_of_threads() {
         let pools = [1, 2, 4].map(|count| rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap());
-        for loss in [LossKind::Logistic, LossKind::Softmax] {
+        for loss in [LossKind::Logistic, LossKind::Squared, LossKind::Softmax] {
             // More than a few blocks of rows, so that there is something to share.
             let problem = problem(loss, 1, 2600);
             let made = Plan::of(&problem, &problem, None, None, false);

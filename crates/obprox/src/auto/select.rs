@@ -9,12 +9,12 @@ use crate::tuning::select::{FEW_NEW, NEAR};
 use crate::tuning::{FEW, LARGE_HESSIAN};
 
 impl Auto<'_> {
-    /// Makes a new working set, or keeps the one at hand where it holds all that is needed.
-    pub(super) fn renew_set(&mut self) -> Result<()> {
+    /// Makes a new working set, or keeps the one at hand where it holds all that is needed; whether features are new in it.
+    pub(super) fn renew_set(&mut self) -> Result<bool> {
         let mut wanted = self.select(1.0);
         let known = |feature: &u32| self.set.binary_search(feature).is_ok();
         if wanted.iter().all(known) && self.set.len() <= 2 * wanted.len().max(FEW / 4) {
-            return Ok(());
+            return Ok(false);
         }
         if self.path.floor.is_some() {
             // It shall serve for some λ to come, if it can have a Hessian.
@@ -38,7 +38,8 @@ impl Auto<'_> {
             held.move_to(&self.set, &wanted);
         }
         self.set = wanted;
-        self.rows.select(&self.set)
+        self.rows.select(&self.set)?;
+        Ok(new > 0)
     }
 
     /// The largest slope there is, as a multiple of the λ_j it has to overcome.
@@ -79,7 +80,7 @@ impl Auto<'_> {
             (slope > reach * kink).then_some((slope / kink, feature as u32))
         };
         let features = (0..self.problem().n_features()).into_par_iter().with_min_len(1 << 14);
-        self.worst(features.filter_map(want).collect())
+        self.worst(self.problem().n_features(), features.filter_map(want).collect())
     }
 
     /// The same of blocks, whose features are taken together.
@@ -92,7 +93,8 @@ impl Auto<'_> {
             let least = penalty.least_lambda(block, &penalty.gather(block, &self.gradient));
             (least > reach * lambda).then_some((least / lambda, block as u32))
         };
-        let chosen = self.worst((0..penalty.blocks.len()).into_par_iter().filter_map(want).collect());
+        let count = penalty.blocks.len();
+        let chosen = self.worst(count, (0..count).into_par_iter().filter_map(want).collect());
         let outputs = self.problem().outputs() as u32;
         let of = |&block: &u32| penalty.blocks.coordinates(block as usize).iter().map(move |&at| at / outputs);
         let mut features: Vec<u32> = chosen.iter().flat_map(of).collect();
@@ -102,12 +104,12 @@ impl Auto<'_> {
         features
     }
 
-    /// What must be there, and the most wanted of the others, as many again; in order.
-    fn worst(&self, wanted: Vec<(f64, u32)>) -> Vec<u32> {
+    /// What must be there, and the most wanted of the others, as many again; in order. There are `count` to choose from.
+    fn worst(&self, count: usize, wanted: Vec<(f64, u32)>) -> Vec<u32> {
         let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
         let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
         // As many again, or a few more than that at first; hardly ever are more features wanted than there are rows.
-        let at_first = (self.problem().n_features() / 8).min(self.problem().n_rows()).clamp(16, 128);
+        let at_first = (count / 8).min(self.problem().n_rows()).clamp(16, 128);
         let room = chosen.len().max(at_first);
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

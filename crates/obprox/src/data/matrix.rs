@@ -170,6 +170,14 @@ impl Matrix {
         with_rows!(self, |rows| rows.dot(row, with))
     }
 
+    /// A row as it lies in memory, where that is as doubles one after the other.
+    pub(crate) fn doubles(&self, row: usize) -> Option<&[f64]> {
+        match self {
+            Self::Dense64(rows) => Some(&rows.values()[row * rows.n_cols()..(row + 1) * rows.n_cols()]),
+            _ => None,
+        }
+    }
+
     /// Adds a multiple of a row to numbers for some columns.
     #[inline]
     pub(crate) fn add_to(&self, row: usize, columns: Range<usize>, scale: f64, to: &mut [f64]) {

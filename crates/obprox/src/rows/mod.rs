@@ -24,6 +24,7 @@ pub(crate) use self::memory::{Memory, at_zero, pass, stays_in_rows};
 pub(crate) use self::remote::Remote;
 pub(crate) use self::sharded::task::{Answer, Task};
 use crate::Result;
+use crate::auto::blockwise::InSet;
 use crate::huge::Huge;
 use crate::penalty::ElasticNet;
 use crate::problem::Point;
@@ -141,6 +142,10 @@ pub(crate) struct Model<'a> {
     /// The slopes of the smooth part.
     pub u: &'a [f64],
     pub damping: f64,
+    /// The penalty, where it is one on blocks.
+    pub blocks: Option<&'a InSet>,
+    /// Visits to columns that its minimum is worth.
+    pub most: usize,
 }
 
 /// What a job adds up: a few numbers, and an array where there is a large one.

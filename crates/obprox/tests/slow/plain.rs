@@ -101,11 +101,23 @@ impl Plain {
         }
     }
 
-    /// The lowest F that proximal steps reach from a point, or from zero; without steps that of the point.
+    /// The features of each block.
+    fn blocks(&self, features: usize) -> Vec<Vec<usize>> {
+        match self {
+            Self::Box(..) => (0..features).map(|feature| vec![feature]).collect(),
+            Self::Groups(of, ..) => Self::groups(of),
+        }
+    }
+
+    /// The lowest F that proximal steps reach from a point, or from zero, on all blocks at once or on one after the other;
+    /// without steps that of the point.
     pub fn lowest(&self, case: &Case, problem: &Problem, steps: usize, from: Option<&Point>) -> f64 {
         let lambda = problem.lambda();
         // Of the columns' own penalties only λ₂ is left, the rest comes from the definition.
         let slow = case.slow(problem);
-        slow.proximal(from, steps, &|x| self.value(lambda, x), &|x, step| self.prox(lambda, x, step)).0
+        let (value, prox) =
+            (|x: &[Vec<f64>]| self.value(lambda, x), |x: &mut [Vec<f64>], step: f64| self.prox(lambda, x, step));
+        let at_once = slow.proximal(from, steps, &value, &prox).0;
+        at_once.min(slow.blockwise(from, steps / 10, &self.blocks(case.n_cols()), &value, &prox))
     }
 }

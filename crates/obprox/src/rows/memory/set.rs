@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use super::descent::Columns;
+use super::columns::{Columns, Copied};
 use super::gram;
 use super::lists::RowLists;
 use super::narrow::Narrow;
@@ -35,8 +35,8 @@ pub(super) struct WorkingSet {
     own: OnceLock<Taken>,
     /// Their columns as rows, with the order of the features in them, where the rows themselves will not do.
     lists: OnceLock<Option<(Vec<usize>, RowLists)>>,
-    /// Their columns, together.
-    together: OnceLock<Columns>,
+    /// Their columns, copied one after the other.
+    copied: OnceLock<Copied>,
     /// The rows with these features alone: for products, and for all that is asked of a set by rows.
     narrow: OnceLock<Narrow>,
 }
@@ -55,7 +55,7 @@ const MOST_PARTS: usize = 8;
 
 impl Taken {
     /// The columns of some features, those that are not known out of the rows.
-    fn of(rows: &Matrix, features: &[u32], known: &Self) -> Self {
+    pub fn of(rows: &Matrix, features: &[u32], known: &Self) -> Self {
         let find = |feature: &u32| known.features.binary_search(feature).ok();
         let new: Vec<u32> = features.iter().filter(|feature| find(feature).is_none()).copied().collect();
         if known.parts.len() >= MOST_PARTS && !new.is_empty() {
@@ -78,14 +78,14 @@ impl Taken {
 
 /// The columns of a set by their indices in it.
 #[derive(Clone, Copy)]
-pub(super) enum Placed<'a> {
+pub(super) enum Located<'a> {
     /// Among the columns of all features.
     Among(&'a Matrix, &'a [u32]),
     /// Taken out of the rows.
     Taken(&'a Taken),
 }
 
-impl<'a> Placed<'a> {
+impl<'a> Located<'a> {
     /// Where the column of a index is: it is a row there.
     #[inline]
     pub fn at(self, index: usize) -> (&'a Matrix, usize) {
@@ -146,18 +146,19 @@ impl WorkingSet {
     }
 
     /// Its columns.
-    pub fn columns<'a>(&'a self, problem: &'a Problem) -> Placed<'a> {
+    pub fn columns<'a>(&'a self, problem: &'a Problem) -> Located<'a> {
         match problem.columns() {
-            Some(columns) => Placed::Among(columns, &self.features),
-            None => Placed::Taken(self.own.get_or_init(|| Taken::of(problem.matrix(), &self.features, &self.known))),
+            Some(columns) => Located::Among(columns, &self.features),
+            None => Located::Taken(self.own.get_or_init(|| Taken::of(problem.matrix(), &self.features, &self.known))),
         }
     }
 
-    /// Its columns one after the other in memory.
-    pub fn together(&self, problem: &Problem) -> &Columns {
-        self.together.get_or_init(|| {
-            let columns = self.columns(problem);
-            Columns::of((0..self.features.len()).map(|index| columns.at(index)))
+    /// Its columns, each in one piece.
+    pub fn contiguous_columns<'a>(&'a self, problem: &'a Problem) -> Columns<'a> {
+        let (columns, len) = (self.columns(problem), self.features.len());
+        Columns::in_place(columns, len).unwrap_or_else(|| {
+            let copied = self.copied.get_or_init(|| Copied::of(columns, len, problem.n_rows()));
+            copied.view(problem.n_rows())
         })
     }
 
