@@ -362,7 +362,7 @@ fn no_file_is_larger_than_zstd_makes_of_the_dense_one() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// Random damage behind a checksum that agrees: an error or a network, and never anything else.
     #[test]
