@@ -200,7 +200,8 @@ fn groups_are_the_smallest_sets_that_can_go() {
                 // So many went, and they are those that are zero.
                 let values = cut.weights().get(&names[0]).map_or(&[][..], Tensor::data);
                 let len = (values.len() / left.max(1)).max(1);
-                rows(cut.weights(), &names[0]) == left && values.chunks(len).all(|row| row.iter().any(|value| *value != 0.0))
+                rows(cut.weights(), &names[0]) == left
+                    && values.chunks(len).all(|row| row.iter().any(|value| *value != 0.0))
             })
         };
         let can: Vec<u32> = (1..1 << makers.len()).filter(|&set| goes(set)).collect();
@@ -213,8 +214,12 @@ fn groups_are_the_smallest_sets_that_can_go() {
         let number = |(name, row): &(String, usize)| {
             makers.iter().position(|(names, its)| &names[0] == name && its == row).map_or(0, |at| 1 << at)
         };
-        let mut groups: Vec<u32> =
-            model.channel_groups().unwrap().iter().map(|group| group.iter().map(number).fold(0, |a, b| a | b)).collect();
+        let mut groups: Vec<u32> = model
+            .channel_groups()
+            .unwrap()
+            .iter()
+            .map(|group| group.iter().map(number).fold(0, |a, b| a | b))
+            .collect();
         groups.sort_unstable();
         assert_eq!(groups, least, "seed {seed}: {}", model.network().to_json());
         found += groups.len();

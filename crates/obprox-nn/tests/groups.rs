@@ -55,7 +55,12 @@ impl Rowed {
     }
 }
 
-fn train(mut optimizer: ModuleOptimizer, rate: f64, share: f64, mut watch: impl FnMut(&Rowed, &Rowed, &Rowed)) -> Rowed {
+fn train(
+    mut optimizer: ModuleOptimizer,
+    rate: f64,
+    share: f64,
+    mut watch: impl FnMut(&Rowed, &Rowed, &Rowed),
+) -> Rowed {
     let device = Device::flex().autodiff();
     let mut module = Rowed::new(&device);
     let control = GroupControl::new(share, STEPS, &module, &module.groups()).unwrap();

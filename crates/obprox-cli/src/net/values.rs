@@ -85,7 +85,8 @@ pub fn difference(one: &Model, other: &Model) -> Result<String, Failure> {
     let (before, after) = (one.run(&inputs)?, other.run(&inputs)?);
     let most = before.iter().fold(0.0f32, |most, score| most.max(score.abs()));
     let apart = before.iter().zip(&after).fold(0.0f32, |most, (before, after)| most.max((before - after).abs()));
-    let told = format!("outputs differ by {} of the largest at most", percent(f64::from(apart / most.max(f32::MIN_POSITIVE))));
+    let told =
+        format!("outputs differ by {} of the largest at most", percent(f64::from(apart / most.max(f32::MIN_POSITIVE))));
     if one.output_shape().len() != 1 {
         return Ok(format!("{told}, on {INPUTS} inputs of noise"));
     }

@@ -74,8 +74,11 @@ impl GroupControl {
             rows.resize(shape[0], None);
             rows.iter().flatten().for_each(|&group| sizes[group] += values.len() / shape[0]);
         }
-        let layers: Vec<(Vec<usize>, usize)> =
-            layers.into_values().map(|layer| (plan.least(layer.len()), layer)).map(|(least, layer)| (layer, least)).collect();
+        let layers: Vec<(Vec<usize>, usize)> = layers
+            .into_values()
+            .map(|layer| (plan.least(layer.len()), layer))
+            .map(|(least, layer)| (layer, least))
+            .collect();
         let least: usize = layers.iter().map(|(_, least)| least).sum();
         if least > groups.len() - target {
             return Err(wrong(format!("{least} of {} groups keep their layers alive: ask for less", groups.len())));
@@ -161,11 +164,7 @@ impl GroupControl {
     }
 
     /// Sums over the values of each group.
-    fn sums(
-        &self,
-        of: &Values,
-        term: impl Fn(&ParamId, usize, f32) -> f32,
-    ) -> Vec<f32> {
+    fn sums(&self, of: &Values, term: impl Fn(&ParamId, usize, f32) -> f32) -> Vec<f32> {
         let mut sums = vec![0.0; self.roots.len()];
         for (id, rows) in &self.rows {
             let (shape, values) = &of[id];

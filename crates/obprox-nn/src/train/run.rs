@@ -149,8 +149,7 @@ impl<'a> Run<'a> {
     fn groups(&self) -> Result<Option<GroupControl>> {
         let Some(share) = self.settings.target_groups else { return Ok(None) };
         let model = Model::new(self.net.architecture(), self.net.weights()?, obprox_infer::Training::default())?;
-        let ids: HashMap<String, ParamId> =
-            self.net.params().into_iter().map(|param| (param.name, param.id)).collect();
+        let ids: HashMap<String, ParamId> = self.net.params().into_iter().map(|param| (param.name, param.id)).collect();
         let of_group = |group: Group| group.into_iter().map(|(name, row)| (ids[&name], row)).collect();
         let groups: Vec<Rows> = model.channel_groups()?.into_iter().map(of_group).collect();
         GroupControl::new(share, self.steps(), &self.net, &groups).map(Some)
