@@ -7,7 +7,6 @@ include!("../say.rs");
 #[path = "../bare.rs"]
 mod bare;
 
-use std::time::Instant;
 
 use obprox::data::{ReadOptions, read};
 use obprox::loss::LossKind;

@@ -68,7 +68,9 @@ mod built {
     fn compress_shows_sizes_and_expand_gives_the_network_back() {
         let shop = shop_with(&described());
         let told = shop.ok("net compress model.safetensors --out net.obz --layers");
-        for figure in ["parameters", "weights not zero", "multiply-adds", "zstd -19", "one image", "each of a batch", "conv3"] {
+        for figure in
+            ["parameters", "weights not zero", "multiply-adds", "zstd -19", "one image", "each of a batch", "conv3"]
+        {
             assert!(told.contains(figure), "{figure}: {told}");
         }
         assert_eq!(shop.ok("net compress model.safetensors --out same.obz --keep-channels --quiet"), "");
