@@ -7,7 +7,6 @@ include!("../say.rs");
 #[path = "../bare.rs"]
 mod bare;
 
-
 use obprox::data::{ReadOptions, read};
 use obprox::loss::LossKind;
 use obprox::{MethodKind, Problem, Run, Settings, Terms};

@@ -2,6 +2,8 @@
 //! batches, dense and with zeros skipped where that pays, as JSON. FILE is ONNX, safetensors or compressed; the threads
 //! are those of `RAYON_NUM_THREADS`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
+
 use std::hint::black_box;
 use std::time::Instant;
 

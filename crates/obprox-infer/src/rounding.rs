@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn bf16_is_the_nearest() {
-        let found = rounded(Values::Bf16, &[1.0, 1.00390625, 1.01171875, -3.3, f32::MAX, 0.0]);
+        let found = rounded(Values::Bf16, &[1.0, 1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, -3.3, f32::MAX, 0.0]);
         // Half way between two it is the one whose last digit is 0.
         assert_eq!(found, [1.0, 1.0, 1.015625, -3.296875, f32::MAX, 0.0]);
     }

@@ -257,7 +257,7 @@ fn what_a_fold_says_is_all_less_the_others() {
     let expected = (value(&all) - value(&others)) / events;
     let found = validated.scores[0].folds[0];
     assert!(close(found.loss, expected, 1e-12), "{} {expected}", found.loss);
-    let own = |row: usize| if row % 3 == 0 { all[row] } else { 0.0 };
+    let own = |row: usize| if row.is_multiple_of(3) { all[row] } else { 0.0 };
     assert_eq!(found.score, concordance(&margins, &times, own));
     // Folds that are dealt have an event each.
     let folds =

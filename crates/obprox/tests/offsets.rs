@@ -87,7 +87,8 @@ fn the_optimum_is_that_of_the_loss_with_margins_moved() {
         assert!(fit.model.offset && fit.model.predict_with(with.matrix(), None).is_err());
         let data = Dataset::new(with.matrix().clone(), targets(loss));
         let metrics = fit.model.evaluate_with(&data, Some(&offsets())).unwrap();
-        let (Metrics::Classification { loss: measured, .. } | Metrics::Regression { loss: measured, .. }) = metrics else {
+        let (Metrics::Classification { loss: measured, .. } | Metrics::Regression { loss: measured, .. }) = metrics
+        else {
             panic!("{loss:?}: {metrics:?}");
         };
         assert!(close(measured.unwrap(), certificate.loss, 1e-10), "{loss:?}");

@@ -209,8 +209,9 @@ fn replies_that_are_added_up_on_their_way_have_the_same_bits() {
             same(&fit, &whole, &format!("{loss:?}, {piece} numbers a piece"));
             assert_eq!(as_many, passes, "{loss:?}");
             assert!(added.load(Ordering::Relaxed) > 2, "{loss:?}: every pass over all columns is one");
+            // What is left of a pass over all columns: replies too short to be cut, such as of a working set.
             assert!(
-                5 * most.load(Ordering::Relaxed) < widest.load(Ordering::Relaxed),
+                3 * most.load(Ordering::Relaxed) < widest.load(Ordering::Relaxed),
                 "{loss:?}: {most:?} of {widest:?}"
             );
         }

@@ -72,7 +72,8 @@ impl Model {
         let mut point = point.clone();
         if let Some(scaling) = problem.scaling() {
             scaling.to_original(&mut point.weights, outputs, &mut point.intercept);
-            point = point.settled(problem);
+            // Means of columns are not told from an intercept, which such a loss does not see.
+            point = if problem.coupled().is_some() { point.settled(problem) } else { point };
         }
         let mut blocks: Vec<Block> =
             point.intercept.iter().map(|&intercept| Block { intercept, ..Block::default() }).collect();

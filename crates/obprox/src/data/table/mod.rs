@@ -21,6 +21,8 @@ pub use recipe::{Encoded, Features, Fill, Recipe};
 
 pub(super) use words::Words;
 
+use std::fmt::Display;
+
 use super::csv::find_label;
 use super::{Dataset, Label, ReadOptions};
 use crate::{Error, Result};
@@ -205,19 +207,21 @@ impl Column {
             "0" | "false" => Some(false),
             _ => None,
         };
-        let (seen, what): (Vec<Option<bool>>, Box<dyn Fn(usize) -> String>) = match &self.cells {
-            Cells::Numbers(values) => (values.iter().map(of_number).collect(), Box::new(|row| values[row].to_string())),
-            Cells::Words { words, codes } => {
-                let of = |code: &u32| of_word(&words[*code as usize]);
-                (codes.iter().map(of).collect(), Box::new(|row| words[codes[row] as usize].clone()))
-            }
-            Cells::Lists { .. } => return Err(Error::Data(format!("event column `{}`: has lists", self.name))),
-        };
-        let flaw = |row: usize| {
+        let told = |row: usize, seen: Option<bool>, what: &dyn Display| {
             let message = "give 1 or true where the event was seen, 0 or false where the row is censored";
-            Error::Data(format!("row {}: event column `{}`: {}: {message}", row + 1, self.name, what(row)))
+            let flaw = || format!("row {}: event column `{}`: {what}: {message}", row + 1, self.name);
+            seen.ok_or_else(|| Error::Data(flaw()))
         };
-        seen.iter().enumerate().map(|(row, seen)| seen.ok_or_else(|| flaw(row))).collect()
+        match &self.cells {
+            Cells::Numbers(values) => {
+                values.iter().enumerate().map(|(row, value)| told(row, of_number(value), value)).collect()
+            }
+            Cells::Words { words, codes } => {
+                let word = |(row, code): (usize, &u32)| (row, &words[*code as usize]);
+                codes.iter().enumerate().map(word).map(|(row, word)| told(row, of_word(word), word)).collect()
+            }
+            Cells::Lists { .. } => Err(Error::Data(format!("event column `{}`: has lists", self.name))),
+        }
     }
 
     /// The error for values that are missing where none may be.

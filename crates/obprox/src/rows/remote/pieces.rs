@@ -123,7 +123,8 @@ mod tests {
     fn answer(shard: usize) -> Answer {
         let number = |at: usize| ((at * 37 + shard * 11) % 23) as f64 / 7.0 - 1.0;
         let numbers = |len: usize| (0..len).map(number).collect::<Vec<f64>>();
-        let sparse = |len: usize| (0..len).map(|at| if (at + shard) % 5 == 0 { number(at) } else { 0.0 }).collect();
+        let sparse =
+            |len: usize| (0..len).map(|at| if (at + shard).is_multiple_of(5) { number(at) } else { 0.0 }).collect();
         let sums = |len: usize| Sums { numbers: numbers(3), array: sparse(len) };
         let seen = |len: usize| Seen { gradient: sums(len), slopes: Some((0..2, sums(4))), margins: Vec::new() };
         let most = (0..17).map(|at| number(at + 3).abs() as f32).collect();
