@@ -9,6 +9,8 @@ pub mod memory;
 pub mod mutate;
 mod readers;
 
+pub use readers::network::unfolded;
+
 use std::path::PathBuf;
 
 use tempfile::TempDir;

@@ -13,6 +13,23 @@ fn compressed() -> Vec<Vec<u8>> {
     [1, 2].map(|seed| model(seed).to_compressed().expect("memory does not fail")).to_vec()
 }
 
+/// The same file with its header, and all tensors, as they are instead of as frames of zstd: what is changed in it is read.
+pub fn unfolded(file: &[u8]) -> Vec<u8> {
+    let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes")) as usize;
+    let (header, body) = file[PREFIX..].split_at(number(12));
+    let unfold = |frame: &[u8]| zstd::decode_all(frame).expect("it was written here");
+    let header = if number(28) == 0 { header.to_vec() } else { unfold(header) };
+    let mut header: serde_json::Value = serde_json::from_slice(&header).expect("it was written here");
+    let is_frame = header.as_object_mut().expect("a header is an object").remove("unfolded").is_some();
+    let body = if is_frame { unfold(body) } else { body.to_vec() };
+    let header = header.to_string().into_bytes();
+    let mut plain = file[..KNOWN].to_vec();
+    plain.extend((header.len() as u32).to_le_bytes());
+    plain.extend([0; 16]);
+    plain.extend(header.iter().chain(&body));
+    fitted(&plain, file).expect("it is longer than its prefix")
+}
+
 /// A compressed network that is not what was written is refused.
 pub fn whole() -> Reader {
     let seeds = compressed();
@@ -40,12 +57,11 @@ fn fitted(bytes: &[u8], sound: &[u8]) -> Option<Vec<u8>> {
     prefix[..KNOWN].copy_from_slice(&sound[..KNOWN]);
     prefix[16..24].copy_from_slice(&((PREFIX + rest.len()) as u64).to_le_bytes());
     prefix[24..28].copy_from_slice(&crc32fast::hash(rest).to_le_bytes());
-    prefix[28..].fill(0);
     Some(bytes)
 }
 
 pub fn forged() -> Reader {
-    let seeds = compressed();
+    let seeds: Vec<Vec<u8>> = compressed().iter().map(|file| unfolded(file)).collect();
     let sound = seeds[0].clone();
     let names = model(1).weights().len();
     Reader::new("obz-forged", seeds, move |bytes| {
@@ -61,7 +77,8 @@ pub fn forged() -> Reader {
 }
 
 pub fn forged_weights() -> Reader {
-    let seeds = [1, 2].map(|seed| model(seed).weights().to_compressed().expect("memory does not fail")).to_vec();
+    let written = |seed| model(seed).weights().to_compressed().expect("memory does not fail");
+    let seeds = [1, 2].map(|seed| unfolded(&written(seed))).to_vec();
     let sound = seeds[0].clone();
     Reader::new("obz-weights-forged", seeds, move |bytes| {
         fitted(bytes, &sound).is_some_and(|bytes| Weights::from_compressed(&bytes).is_ok())
@@ -86,7 +103,7 @@ fn graph(seed: u64) -> Model {
 }
 
 pub fn forged_graph() -> Reader {
-    let seeds = [1, 2].map(|seed| graph(seed).to_compressed().expect("memory does not fail")).to_vec();
+    let seeds = [1, 2].map(|seed| unfolded(&graph(seed).to_compressed().expect("memory does not fail"))).to_vec();
     let sound = seeds[0].clone();
     Reader::new("obz-graph-forged", seeds, move |bytes| {
         let Some(model) = fitted(bytes, &sound).and_then(|bytes| Model::from_compressed(&bytes).ok()) else {

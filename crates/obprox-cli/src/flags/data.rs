@@ -13,9 +13,9 @@ use crate::threads;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Reading the data")]
 pub struct DataFlags {
-    /// Tables: the label's column, or that of times (--time is the same): first, last, none, a number from 1, or its name
-    /// [default: first, or the model's]
-    #[arg(long, alias = "time", value_name = "COLUMN", value_parser = parse_label)]
+    /// Tables: the label's column, or that of times: first, last, none, a number from 1, or its name [default: first, or the
+    /// model's]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_label)]
     pub label: Option<Label>,
 
     /// Tables: the column that says whether the event was seen (1, true) or the row is censored (0, false) at the time

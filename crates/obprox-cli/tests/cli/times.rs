@@ -14,7 +14,7 @@ fn patients(seen: impl Fn(bool) -> String) -> String {
     text
 }
 
-const FLAGS: &str = "--loss cox --time days --event seen --drop id --categorical plan";
+const FLAGS: &str = "--loss cox --label days --event seen --drop id --categorical plan";
 
 #[test]
 fn a_table_of_times_and_events_becomes_a_model() {
@@ -98,15 +98,15 @@ fn what_is_no_time_is_said() {
     shop.write("sound.svm", "3 1:1\n-2 1:2\n1 1:3\n");
     for (line, said) in [
         (
-            "fit two.csv --loss cox --time days --event seen --drop id --categorical plan --out m.json",
+            "fit two.csv --loss cox --label days --event seen --drop id --categorical plan --out m.json",
             "event column `seen`: 2",
         ),
         (
-            "fit patients.csv --loss cox --time days --event days --drop id --categorical plan --out m.json",
+            "fit patients.csv --loss cox --label days --event days --drop id --categorical plan --out m.json",
             "the label is the time",
         ),
-        ("fit patients.csv --loss cox --time days --event gone --drop id --categorical plan --out m.json", "gone"),
-        ("fit signed.csv --loss cox --time days --out m.json", "row 2: the target is 0"),
+        ("fit patients.csv --loss cox --label days --event gone --drop id --categorical plan --out m.json", "gone"),
+        ("fit signed.csv --loss cox --label days --out m.json", "row 2: the target is 0"),
         ("fit zero.svm --loss cox --out m.json", "row 2: the target is 0"),
         ("fit censored.svm --loss cox --out m.json", "every row is censored"),
         ("fit sound.svm --loss cox --event 2 --out m.json", "negative time"),
