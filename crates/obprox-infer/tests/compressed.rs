@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::files::{opened, sealed, sealed_as};
 use common::{Noise, random_model};
 use obprox_infer::{Architecture, Kind, Model, Pattern, Tensor, Values, Weights};
 use proptest::prelude::*;
@@ -13,30 +14,6 @@ fn narrow(kind: Kind, base: usize) -> Architecture {
 
 fn message(bytes: &[u8]) -> String {
     Model::from_compressed(bytes).unwrap_err().to_string()
-}
-
-/// A file whose length and checksum agree, whatever is in it.
-fn sealed(header: &[u8], body: &[u8]) -> Vec<u8> {
-    sealed_as(3, header, body)
-}
-
-fn sealed_as(version: u8, header: &[u8], body: &[u8]) -> Vec<u8> {
-    let rest = [header, body].concat();
-    let mut file = [&b"OBZNET\x1a\n"[..], &[version, 0, 0, 0]].concat();
-    file.extend((header.len() as u32).to_le_bytes());
-    file.extend((32 + rest.len() as u64).to_le_bytes());
-    file.extend(crc32fast::hash(&rest).to_le_bytes());
-    file.extend([0; 4]);
-    file.extend(rest);
-    file
-}
-
-/// The header and the tensors of a file.
-fn opened(file: &[u8]) -> (Value, Vec<u8>) {
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
-    let (header, body) = file[32..].split_at(word(12));
-    let plain = if word(28) > 0 { zstd::bulk::decompress(header, word(28)).unwrap() } else { header.to_vec() };
-    (serde_json::from_slice(&plain).unwrap(), body.to_vec())
 }
 
 /// A sound file with its header changed.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Each test file takes what it needs.
 
+pub mod files;
 pub mod graphs;
 pub mod naive;
 
