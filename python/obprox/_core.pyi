@@ -265,7 +265,7 @@ def fit(
     settings: Settings,
     *,
     start: Optional[tuple[_Floats, _Floats]] = None,
-    before: tuple[int, int] = (0, 0),
+    before: tuple[int, int] = ...,
     on_epoch: _OnEpoch = None,
     checkpoint: _Checkpoint = None,
     threads: int = 0,

@@ -171,7 +171,7 @@ mod built {
         shop.ok("net compress model.safetensors --out net.obz");
         let whole = std::fs::read(shop.path("net.obz")).unwrap();
         shop.write("cut.obz", &whole[..1000]);
-        shop.write("other.obz", [b"OBZNET\x1a\n\x03", &whole[9..]].concat());
+        shop.write("other.obz", [b"OBZNET\x1a\n\x04", &whole[9..]].concat());
         shop.write("text.txt", "hello");
         shop.write("archive.pt", b"PK\x03\x04rest");
         let lines = [
