@@ -139,7 +139,7 @@ def _from_arrow(batches):
             lists = batch.column(2)
             lengths = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
             if len(lengths) > 1 or not np.isfinite(lengths.astype(float)).all():
-                raise ValueError(f"{batch.schema.names[2]}: lists of features have one length, and these have {lengths.tolist()}")
+                raise ValueError(f"the column of features: lists of features have one length, and these have {lengths.tolist()}")
             flat = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
             X = flat.reshape(len(lists), -1)
         else:
@@ -224,7 +224,9 @@ class _Fits(Estimator, _Common):
         names = self.getFeaturesCols()
         weight = col(self.getWeightCol()).cast("double") if weighted else lit(1.0)
         features = [col(name).cast("double") for name in names] if names else [col(self.getFeaturesCol()).cast("array<double>")]
-        chosen = dataset.select(col(self.getLabelCol()).cast("double"), weight, *features)
+        # Names of one's own: those of the columns may hold dots, and a number has one.
+        features = [feature.alias(f"x{at}") for at, feature in enumerate(features)]
+        chosen = dataset.select(col(self.getLabelCol()).cast("double").alias("y"), weight.alias("w"), *features)
 
         def rows(at, part):
             import pickle
