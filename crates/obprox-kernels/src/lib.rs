@@ -20,7 +20,7 @@ mod weights;
 pub use conv::Conv;
 pub use convolve::{Kernel, forward, input_gradient};
 pub use gradient::weight_gradient;
-pub use machine::dispatch_to_eight;
+pub use machine::{dispatch, dispatch_to_eight};
 pub use moments::Moments;
 pub use norm::{Affine, Gate, normalise, normalise_gradient, statistics};
 pub use planes::{LANES, Planes};

@@ -8,8 +8,10 @@ use super::kernel::Job;
 /// Outputs that are computed together.
 pub const GROUP: usize = 4;
 
-/// Vectors of a tile of one output.
-pub const TILE: usize = 2;
+/// Vectors of a tile of one output, in several rows and in one piece.
+pub fn tile(unit: usize) -> [usize; 2] {
+    if unit == super::plane::WIDEST { [4, 5] } else { [2, 2] }
+}
 
 /// The weights of each group of outputs side by side; missing outputs of the last group have zeros.
 #[derive(Clone, Debug)]
@@ -31,10 +33,15 @@ impl WithSimd for DenseConv<'_> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         for tile in self.job.tiles {
             match (tile.rows, tile.vectors) {
-                (1, 2) => self.tile::<S, 1, 2>(simd, tile.start),
-                (2, 1) => self.tile::<S, 2, 1>(simd, tile.start),
                 (1, 1) => self.tile::<S, 1, 1>(simd, tile.start),
-                other => unreachable!("tiles are cut to {TILE} vectors: {other:?}"),
+                (1, 2) => self.tile::<S, 1, 2>(simd, tile.start),
+                (1, 3) => self.tile::<S, 1, 3>(simd, tile.start),
+                (1, 4) => self.tile::<S, 1, 4>(simd, tile.start),
+                (1, 5) => self.tile::<S, 1, 5>(simd, tile.start),
+                (2, 1) => self.tile::<S, 2, 1>(simd, tile.start),
+                (2, 2) => self.tile::<S, 2, 2>(simd, tile.start),
+                (4, 1) => self.tile::<S, 4, 1>(simd, tile.start),
+                other => unreachable!("tiles are cut to what there is a kernel for: {other:?}"),
             }
         }
         self.job.clear_frames();

@@ -9,13 +9,22 @@ use super::plane::{Plane, Tile};
 /// Stands for "no residual" among the channels of the residual value.
 pub const NO_CHANNEL: u32 = u32::MAX;
 
-/// What is done to an output after its weights: bias, residual, relu.
+/// What is done to an output after its weights: bias, residual, and bounds.
 #[derive(Clone, Debug)]
 pub struct Finish {
     pub bias: Vec<f32>,
     /// The channel of the residual value that is added to each output.
     pub residual: Vec<u32>,
-    pub relu: bool,
+    /// The least and the largest value, of ReLU and ReLU6; any other activation is a step of its own.
+    pub bounds: Option<[f32; 2]>,
+}
+
+impl Finish {
+    /// A number within the bounds.
+    #[inline(always)]
+    pub fn bound(&self, value: f32) -> f32 {
+        self.bounds.map_or(value, |[least, most]| value.max(least).min(most))
+    }
 }
 
 /// Some outputs of a convolution to be computed.
@@ -55,7 +64,7 @@ impl Job<'_> {
         self.out.chunks_exact_mut(len).for_each(|out| plane.clear_frame(out, lanes));
     }
 
-    /// Adds the residual, applies relu and writes a tile of an output; the bias is in already.
+    /// Adds the residual, bounds and writes a tile of an output; the bias is in already.
     #[inline(always)]
     pub fn write<S: Simd, const R: usize, const V: usize>(
         &mut self,
@@ -76,13 +85,14 @@ impl Job<'_> {
                 }
             }
         }
-        let zero = simd.splat_f32s(0.0);
+        if let Some(bounds) = self.finish.bounds {
+            let [least, most] = bounds.map(|bound| simd.splat_f32s(bound));
+            let values = tile.as_flattened_mut().iter_mut();
+            values.for_each(|value| *value = simd.min_f32s(simd.max_f32s(*value, least), most));
+        }
         let out = &mut self.out[(output - self.outputs.start) * plane + at..];
         for (r, tile) in tile.iter().enumerate() {
-            let out = S::as_mut_simd_f32s(&mut out[r * row..][..V * S::F32_LANES]).0;
-            for (out, value) in out.iter_mut().zip(tile) {
-                *out = if self.finish.relu { simd.max_f32s(*value, zero) } else { *value };
-            }
+            S::as_mut_simd_f32s(&mut out[r * row..][..V * S::F32_LANES]).0.copy_from_slice(tile);
         }
     }
 }

@@ -98,7 +98,7 @@ impl Linear<'_> {
         }
     }
 
-    /// Bias, residual and relu of an output.
+    /// Bias, residual and bounds of an output.
     #[inline(always)]
     fn write<const LANES: usize>(&mut self, output: usize, sums: [f32; LANES]) {
         let job = &mut self.job;
@@ -106,8 +106,7 @@ impl Linear<'_> {
         let out = &mut job.out[(output - job.outputs.start) * LANES..][..LANES];
         for (lane, (out, sum)) in out.iter_mut().zip(sums).enumerate() {
             let residual = if residual == NO_CHANNEL { 0.0 } else { job.residual[residual as usize * LANES + lane] };
-            let value = sum + bias + residual;
-            *out = if job.finish.relu { value.max(0.0) } else { value };
+            *out = job.finish.bound(sum + bias + residual);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Predictions: a network executed on images of one size, zeros skipped where that is faster.
 //!
-//! Images are executed one by one or, in a batch, eight side by side: each pixel then is a vector of eight images, and
-//! the smallest plane still fills vectors. Dense kernels gain nothing by that, and eight images fit the caches worse than
-//! one: a network that is mostly dense goes one by one in any case. Threads share the images of a batch, or the channels
+//! Images are executed one by one or, in a batch, eight side by side: each pixel then is eight images, and the smallest
+//! plane still fills vectors. Dense kernels gain nothing by that, and eight images fit the caches worse than one: a network
+//! that is mostly dense goes one by one in any case, and so do images whose planes fill vectors by themselves. Threads share the images of a batch, or the channels
 //! of a single one.
 
 mod choice;
@@ -22,7 +22,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use obprox::{Error, Result};
-use obprox_kernels::dispatch_to_eight;
+use obprox_kernels::dispatch;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -101,7 +101,7 @@ impl Engine {
         let misfit = |error| Error::Data(format!("images of {height}×{width} pixels do not fit this network: {error}"));
         model.network().shapes(model.weights(), &shape).map_err(misfit)?;
         let net = FusedNet::new(model.network(), model.weights(), &shape)?;
-        let program = compile(&net, kernels, dispatch_to_eight(VectorWidth))?;
+        let program = compile(&net, kernels, dispatch(VectorWidth))?;
         Ok(Self { program, channels, size, workspaces: Mutex::default() })
     }
 

@@ -111,8 +111,7 @@ impl NarrowConv<'_> {
                     if residual != NO_CHANNEL {
                         value += job.residual[residual as usize * plane.len + at];
                     }
-                    let value = if job.finish.relu { value.max(0.0) } else { value };
-                    job.out[(output - job.outputs.start) * plane.len + at] = value;
+                    job.out[(output - job.outputs.start) * plane.len + at] = job.finish.bound(value);
                 }
             }
         }

@@ -22,7 +22,7 @@ pub struct Plane {
 }
 
 /// The widest vector that a kernel writes with: tiles that do not end with the plane run over by less than that.
-const WIDEST: usize = 8;
+pub const WIDEST: usize = 16;
 
 impl Plane {
     /// A plane of several pixels, or of one.
@@ -76,6 +76,8 @@ impl Plane {
 pub struct Phases {
     pub from: Plane,
     pub stride: [usize; 2],
+    /// Pixels of a stride that a kernel reads, which may be smaller than its stride.
+    pub used: [usize; 2],
     /// Zeros above and to the left.
     pub padding: [usize; 2],
     pub row: usize,
@@ -88,24 +90,27 @@ impl Phases {
     pub fn new(from: Plane, to: Plane, window: &Window) -> Self {
         let rows = to.height + (window.reach(0) - 1) / window.stride[0];
         let padding = [window.padding[0], window.padding[1]];
-        Self { from, stride: window.stride, padding, row: to.row, rows, len: (rows * to.row).next_multiple_of(WIDEST) }
+        let used = [0, 1].map(|axis| window.stride[axis].min(window.reach(axis)));
+        let len = (rows * to.row).next_multiple_of(WIDEST);
+        Self { from, stride: window.stride, used, padding, row: to.row, rows, len }
     }
 
     pub fn count(&self) -> usize {
-        self.stride[0] * self.stride[1]
+        self.used[0] * self.used[1]
     }
 
     /// Where a tap of the kernel, `down` and `right` of its first pixel, lies from the first pixel of the channel.
     pub fn offset(&self, down: usize, right: usize) -> usize {
         let [high, wide] = self.stride;
-        (down % high * wide + right % wide) * self.len + down / high * self.row + right / wide
+        (down % high * self.used[1] + right % wide) * self.len + down / high * self.row + right / wide
     }
 
     /// Takes a plane apart.
+    #[inline(always)]
     pub fn split(&self, plane: &[f32], phases: &mut [f32], lanes: usize) {
         let ([high, wide], [top, left]) = (self.stride, self.padding);
         for (phase, out) in phases.chunks_exact_mut(self.len * lanes).enumerate() {
-            let (down, right) = (phase / wide, phase % wide);
+            let (down, right) = (phase / self.used[1], phase % self.used[1]);
             // The columns of this phase that are on the image.
             let first = left.saturating_sub(right).div_ceil(wide).min(self.row);
             let end = (self.from.width + left).saturating_sub(right).div_ceil(wide).clamp(first, self.row);
@@ -130,14 +135,31 @@ impl Phases {
 }
 
 /// Every so many pixels of a row.
+#[inline(always)]
 fn every<const LANES: usize>(row: &[f32], step: usize, out: &mut [f32]) {
-    let pixels = row.as_chunks::<LANES>().0;
     match step {
         1 => out.copy_from_slice(&row[..out.len()]),
-        _ => {
-            let out = out.as_chunks_mut::<LANES>().0;
-            out.iter_mut().zip(pixels.iter().step_by(step)).for_each(|(out, pixel)| *out = *pixel);
+        _ => strided::<LANES>(row, step, out, |out, pixel| *out = pixel),
+    }
+}
+
+/// Goes over the pixels of a row together with every so many of another, which begins with the first of them.
+#[inline(always)]
+pub fn strided<const LANES: usize>(row: &[f32], step: usize, out: &mut [f32], f: impl Fn(&mut f32, f32)) {
+    let out = out.as_chunks_mut::<LANES>().0;
+    let both = |(out, pixel): (&mut [f32; LANES], &[f32; LANES])| {
+        out.iter_mut().zip(pixel).for_each(|(out, pixel)| f(out, *pixel));
+    };
+    let pixels = row.as_chunks::<LANES>().0;
+    match step {
+        1 => out.iter_mut().zip(pixels).for_each(both),
+        // The compiler makes vectors of pairs, and not of steps that it does not know.
+        2 => {
+            let (pairs, last) = pixels.as_chunks::<2>();
+            out.iter_mut().zip(pairs).for_each(|(out, [first, _])| both((out, first)));
+            out.iter_mut().skip(pairs.len()).zip(last).for_each(both);
         }
+        _ => out.iter_mut().zip(pixels.iter().step_by(step)).for_each(both),
     }
 }
 
@@ -150,13 +172,14 @@ pub struct Tile {
     pub vectors: usize,
 }
 
-/// Covers a plane by tiles of at most `most` vectors, a power of two; `unit` floats are a vector.
-pub fn tiles(plane: &Plane, lanes: usize, unit: usize, most: usize) -> Vec<Tile> {
+/// Covers a plane by tiles of at most `square` vectors in several rows, a power of two, or of `most` that are one piece of
+/// memory; `unit` floats are a vector.
+pub fn tiles(plane: &Plane, lanes: usize, unit: usize, [square, most]: [usize; 2]) -> Vec<Tile> {
     let (row, row_len) = (plane.row * lanes, plane.width * lanes);
     let mut tiles = Vec::new();
     if row_len.is_multiple_of(unit) {
-        for (start, vectors) in blocks(row_len / unit, most, false) {
-            let rows = most / vectors;
+        for (start, vectors) in blocks(row_len / unit, square) {
+            let rows = square / vectors;
             let whole = plane.height / rows * rows;
             let high = (0..whole).step_by(rows).map(|y| (y, rows));
             for (y, rows) in high.chain((whole..plane.height).map(|y| (y, 1))) {
@@ -166,14 +189,17 @@ pub fn tiles(plane: &Plane, lanes: usize, unit: usize, most: usize) -> Vec<Tile>
     } else {
         // Straight on over the frame between the rows; what is computed there is made zero again.
         let len = (plane.height - 1) * row + row_len;
-        let blocks = blocks(len.div_ceil(unit), most, most > 3);
-        tiles.extend(blocks.map(|(start, vectors)| Tile { start: start * unit, rows: 1, vectors }));
+        let vectors = len.div_ceil(unit);
+        let count = vectors.div_ceil(most);
+        let starts: Vec<usize> = (0..=count).map(|at| at * vectors / count).collect();
+        let pairs = starts.windows(2);
+        tiles.extend(pairs.map(|pair| Tile { start: pair[0] * unit, rows: 1, vectors: pair[1] - pair[0] }));
     }
     tiles
 }
 
-/// Cuts a length into pieces of `most`, and the rest into powers of two: (start, length). A rest of three may stay whole.
-fn blocks(len: usize, most: usize, threes: bool) -> impl Iterator<Item = (usize, usize)> {
+/// Cuts a length into pieces of `most`, and the rest into powers of two: (start, length).
+fn blocks(len: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut start = 0;
     let mut piece = most;
     std::iter::from_fn(move || {
@@ -181,7 +207,7 @@ fn blocks(len: usize, most: usize, threes: bool) -> impl Iterator<Item = (usize,
         while left > 0 && piece > left {
             piece /= 2;
         }
-        let length = if threes && left == 3 { 3 } else { piece.min(left) };
+        let length = piece.min(left);
         start += length;
         (length > 0).then_some((start - length, length))
     })
@@ -195,11 +221,11 @@ mod tests {
     #[test]
     fn tiles_cover_a_plane() {
         for (height, width) in [(1, 2), (2, 2), (3, 5), (4, 4), (7, 7), (8, 8), (16, 16), (5, 32), (28, 28), (32, 32)] {
-            for (lanes, most) in [(1, 8), (1, 2), (8, 8), (8, 2)] {
+            for (lanes, [square, most]) in [(1, [8, 14]), (1, [4, 5]), (8, [8, 8]), (8, [2, 3])] {
                 let plane = Plane::new(height, width, 1 + height % 3);
                 let mut times = vec![0; plane.len * lanes];
-                for tile in tiles(&plane, lanes, 8, most) {
-                    assert!(tile.rows * tile.vectors <= most);
+                for tile in tiles(&plane, lanes, 8, [square, most]) {
+                    assert!(tile.rows * tile.vectors <= if tile.rows > 1 { square } else { most.max(square) });
                     for row in 0..tile.rows {
                         let start = plane.origin() * lanes + tile.start + row * plane.row * lanes;
                         times[start..start + 8 * tile.vectors].iter_mut().for_each(|times| *times += 1);

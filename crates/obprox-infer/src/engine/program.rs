@@ -7,8 +7,8 @@ use obprox::Result;
 use super::choice::{Choice, Kernels};
 use super::convolve::Kernel;
 use super::kernel::{Finish, NO_CHANNEL};
-use super::plane::{Phases, Plane};
-use super::{LANES, Layer};
+use super::plane::{Phases, Plane, tiles};
+use super::{LANES, Layer, sparse};
 use crate::fused::{Fused, FusedConv, FusedNet, ValueId};
 use crate::liveness::{Liveness, sources};
 use crate::network::{Activation, Window};
@@ -109,6 +109,13 @@ pub struct Program {
 
 /// Floats that a tile may read beyond the last plane of a buffer.
 pub const OVERREAD: usize = 128;
+
+/// What a weight costs in a tile beside its multiply-adds, counted in those of one vector.
+const EACH_TILE: usize = 4;
+
+/// Bytes of a value that stay near, and how much longer it takes to read more.
+const NEAR: usize = 1 << 20;
+const FAR: f64 = 1.25;
 
 /// Compiles a network; `unit` floats are a vector of this machine.
 pub fn compile(net: &FusedNet, kernels: Kernels, unit: usize) -> Result<Program> {
@@ -335,8 +342,12 @@ impl Compiler<'_> {
 
     fn finish(&self, conv: &FusedConv, made: ValueId) -> Finish {
         let positions = conv.residual.map(|residual| self.positions(residual));
-        let relu = conv.activation == Activation::Relu;
-        let mut finish = Finish { bias: Vec::new(), residual: Vec::new(), relu };
+        let bounds = match conv.activation {
+            Activation::Relu => Some([0.0, f32::INFINITY]),
+            Activation::Relu6 => Some([0.0, 6.0]),
+            _ => None,
+        };
+        let mut finish = Finish { bias: Vec::new(), residual: Vec::new(), bounds };
         for &output in &self.kept[made] {
             finish.bias.push(match &self.liveness {
                 None => conv.bias[output],
@@ -353,18 +364,28 @@ impl Compiler<'_> {
         finish
     }
 
-    /// Whether kernels that skip zeros do most of the multiply-adds: they are faster side by side, dense ones are not.
+    /// Whether the images of a batch are faster side by side: where kernels skip zeros, dense ones gain nothing, and where
+    /// planes are too small for vectors or images so small that several of them stay near.
     fn side_by_side(&self) -> bool {
-        let (mut sparse, mut dense) = (0, 0);
+        let (mut sparse, mut dense, mut costs) = (0, 0, [0.0; 2]);
         for (step, made) in self.net.steps.iter().zip(1..) {
             let Fused::Conv(conv) = step else { continue };
-            let pixels = self.planes[made].height * self.planes[made].width;
+            let (plane, nonzeros) = (&self.planes[made], self.nonzeros(conv, made));
+            let pixels = plane.height * plane.width;
             match self.choice(conv, made, LANES) {
-                Choice::Sparse => sparse += self.nonzeros(conv, made) * pixels,
+                Choice::Sparse => sparse += nonzeros * pixels,
                 Choice::Dense => dense += self.weights(conv, made) * pixels,
             }
+            let read = self.kept[conv.input].len() * self.planes[conv.input].len * LANES * size_of::<f32>();
+            let distance = if read > NEAR { FAR } else { 1.0 };
+            for (cost, lanes, distance) in [(0, 1, 1.0), (1, LANES, distance)] {
+                let tiles = tiles(plane, lanes, self.unit, sparse::tile(self.unit));
+                let passes: usize = tiles.iter().map(|tile| tile.rows * tile.vectors + EACH_TILE).sum();
+                costs[cost] += (nonzeros * passes) as f64 * distance / lanes as f64;
+            }
         }
-        sparse > dense
+        let [single, lanes] = costs;
+        sparse > dense && lanes < single
     }
 
     fn layer(&self, conv: &FusedConv, made: ValueId, [single, batch]: [Choice; 2]) -> Layer {

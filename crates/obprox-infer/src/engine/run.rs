@@ -1,11 +1,13 @@
 //! The steps of a program, executed on images side by side.
 
+use obprox_kernels::dispatch;
 use rayon::prelude::*;
 
 use super::convolve::{Buffers, convolve};
 use super::plane::Plane;
 use super::program::{OVERREAD, Pick, Slot, Step, Work};
 use super::{Engine, steps};
+use crate::network::Activation;
 
 /// Floats that are worth waking a thread for.
 const WORTH_A_THREAD: usize = 1 << 15;
@@ -70,7 +72,7 @@ impl Engine {
                 let residual = residual.map_or(&[] as &[f32], |residual| &slots[residual]);
                 let buffers = Buffers { input: &slots[*from], residual, out: &mut out };
                 convolve(kernel, finish, *plane, lanes, buffers, threads);
-                if !finish.relu {
+                if finish.bounds.is_none() && *activation != Activation::Identity {
                     let planes = &mut out[..finish.bias.len() * plane.len * lanes];
                     each(planes, plane.len * lanes, threads, |_, out| steps::activate(plane, out, *activation, lanes));
                 }
@@ -107,6 +109,7 @@ impl Engine {
     }
 }
 
+#[inline(always)]
 fn run_work(
     work: Work,
     operands: &[(Slot, Plane)],
@@ -134,12 +137,12 @@ fn run_work(
     }
 }
 
-/// Every plane, by several threads where that pays.
+/// Every plane, by several threads where that pays, with the vectors of this machine.
 fn each(planes: &mut [f32], len: usize, threads: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
+    let work = |(at, plane)| dispatch(|| work(at, plane));
     if threads > 1 && planes.len() >= 2 * WORTH_A_THREAD {
-        let planes = planes.par_chunks_exact_mut(len).enumerate().with_min_len(WORTH_A_THREAD.div_ceil(len));
-        planes.for_each(|(channel, plane)| work(channel, plane));
+        planes.par_chunks_exact_mut(len).enumerate().with_min_len(WORTH_A_THREAD.div_ceil(len)).for_each(work);
     } else {
-        planes.chunks_exact_mut(len).enumerate().for_each(|(channel, plane)| work(channel, plane));
+        planes.chunks_exact_mut(len).enumerate().for_each(work);
     }
 }

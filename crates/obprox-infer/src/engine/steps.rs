@@ -1,9 +1,15 @@
 //! The steps without weights: images and planes in, planes out.
 
 use super::LANES;
-use super::plane::Plane;
+use super::plane::{Plane, strided};
 use crate::activation::apply_to;
 use crate::network::{Activation, Window};
+
+/// A plane that is read, and its shape.
+pub type Framed<'a> = (&'a [f32], &'a Plane);
+
+/// A plane that is written, and its shape.
+pub type FramedMut<'a> = (&'a mut [f32], &'a Plane);
 
 /// Images into planes, side by side; lanes without an image are zero.
 pub fn load(images: &[f32], image_len: usize, channels: &[usize], plane: &Plane, out: &mut [f32], lanes: usize) {
@@ -34,12 +40,13 @@ pub fn store<'a>(planes: impl Iterator<Item = &'a [f32]>, plane: &Plane, scores:
     }
 }
 
+#[inline(always)]
 pub fn activate(plane: &Plane, values: &mut [f32], activation: Activation, lanes: usize) {
     (0..plane.height).for_each(|y| apply_to(activation, plane.row_mut(values, y, lanes)));
 }
 
-/// The pixels of a window on the image, in a direction: from the one to the other, by steps.
-fn span(window: &Window, axis: usize, at: usize, side: usize) -> impl Iterator<Item = usize> + Clone {
+/// The pixels of a window that lie on the image, in a direction.
+fn span(window: &Window, axis: usize, at: usize, side: usize) -> impl Iterator<Item = usize> {
     let (start, before) = (at * window.stride[axis], window.padding[axis]);
     let places = (0..window.kernel[axis]).map(move |tap| start + tap * window.dilation[axis]);
     places.filter_map(move |place| place.checked_sub(before)).filter(move |place| *place < side)
@@ -53,44 +60,68 @@ fn padded_span(window: &Window, axis: usize, at: usize, side: usize) -> usize {
 }
 
 /// The largest of each window, or their mean.
-pub fn pool(
-    (input, from): (&[f32], &Plane),
-    (out, to): (&mut [f32], &Plane),
-    window: &Window,
-    mean: Option<bool>,
-    lanes: usize,
-) {
-    for y in 0..to.height {
-        let rows = span(window, 0, y, from.height);
-        let out = to.row_mut(out, y, lanes);
-        for (x, out) in out.chunks_exact_mut(lanes).enumerate() {
-            out.fill(if mean.is_some() { 0.0 } else { f32::NEG_INFINITY });
-            let mut count = 0;
-            for row in rows.clone() {
-                let row = &input[(from.origin() + row * from.row) * lanes..];
-                for column in span(window, 1, x, from.width) {
-                    let pixel = &row[column * lanes..][..lanes];
-                    match mean {
-                        Some(_) => out.iter_mut().zip(pixel).for_each(|(out, &pixel)| *out += pixel),
-                        None => out.iter_mut().zip(pixel).for_each(|(out, &pixel)| *out = out.max(pixel)),
-                    }
-                    count += 1;
-                }
+#[inline(always)]
+pub fn pool(input: Framed, out: FramedMut, window: &Window, mean: Option<bool>, lanes: usize) {
+    match (mean, lanes) {
+        (None, 1) => fold::<1>(input, out, window, f32::NEG_INFINITY, f32::max),
+        (None, _) => fold::<LANES>(input, out, window, f32::NEG_INFINITY, f32::max),
+        (Some(count_padding), lanes) => {
+            let ((_, from), (sums, to)) = (input, out);
+            match lanes {
+                1 => fold::<1>(input, (&mut *sums, to), window, 0.0, |sum, pixel| sum + pixel),
+                _ => fold::<LANES>(input, (&mut *sums, to), window, 0.0, |sum, pixel| sum + pixel),
             }
-            if let Some(count_padding) = mean {
-                if count_padding {
-                    count = padded_span(window, 0, y, from.height) * padded_span(window, 1, x, from.width);
+            let sides = [from.height, from.width];
+            let counts = [(0, to.height), (1, to.width)].map(|(axis, count)| {
+                let count_at = |at: usize| match count_padding {
+                    true => padded_span(window, axis, at, sides[axis]),
+                    false => span(window, axis, at, sides[axis]).count(),
+                };
+                (0..count).map(count_at).collect::<Vec<usize>>()
+            });
+            for (y, rows) in counts[0].iter().enumerate() {
+                let row = to.row_mut(sums, y, lanes);
+                for (sums, columns) in row.chunks_exact_mut(lanes).zip(&counts[1]) {
+                    let share = 1.0 / (rows * columns).max(1) as f32;
+                    sums.iter_mut().for_each(|sum| *sum *= share);
                 }
-                let share = 1.0 / count.max(1) as f32;
-                out.iter_mut().for_each(|out| *out *= share);
             }
         }
     }
-    to.clear_frame(out, lanes);
+}
+
+/// Folds windows: first the rows of one, whole rows at once, then the columns of what came of them.
+#[inline(always)]
+fn fold<const LANES: usize>(
+    (input, from): Framed,
+    (out, to): FramedMut,
+    window: &Window,
+    empty: f32,
+    f: impl Fn(f32, f32) -> f32,
+) {
+    let reach = (to.width - 1) * window.stride[1] + window.reach(1);
+    let left = window.padding[1];
+    let mut column = vec![empty; reach.max(left + from.width) * LANES];
+    for y in 0..to.height {
+        let folded = &mut column[left * LANES..][..from.width * LANES];
+        folded.fill(empty);
+        for row in span(window, 0, y, from.height) {
+            let row = &input[(from.origin() + row * from.row) * LANES..][..folded.len()];
+            folded.iter_mut().zip(row).for_each(|(folded, pixel)| *folded = f(*folded, *pixel));
+        }
+        let out = to.row_mut(out, y, LANES);
+        out.fill(empty);
+        for tap in 0..window.kernel[1] {
+            let pixels = &column[tap * window.dilation[1] * LANES..];
+            strided::<LANES>(pixels, window.stride[1], out, |out, pixel| *out = f(*out, pixel));
+        }
+    }
+    to.clear_frame(out, LANES);
 }
 
 /// Means of windows that cover the image, one a pixel of the output.
-pub fn adaptive_pool((input, from): (&[f32], &Plane), (out, to): (&mut [f32], &Plane), lanes: usize) {
+#[inline(always)]
+pub fn adaptive_pool((input, from): Framed, (out, to): FramedMut, lanes: usize) {
     let covered = |at: usize, from: usize, to: usize| at * from / to..((at + 1) * from).div_ceil(to);
     for y in 0..to.height {
         let rows = covered(y, from.height, to.height);
@@ -112,7 +143,8 @@ pub fn adaptive_pool((input, from): (&[f32], &Plane), (out, to): (&mut [f32], &P
     to.clear_frame(out, lanes);
 }
 
-pub fn upsample((input, from): (&[f32], &Plane), (out, to): (&mut [f32], &Plane), scale: [usize; 2], lanes: usize) {
+#[inline(always)]
+pub fn upsample((input, from): Framed, (out, to): FramedMut, scale: [usize; 2], lanes: usize) {
     let rows: Vec<&[f32]> = from.rows(input, lanes).collect();
     for y in 0..to.height {
         let pixels = rows[y / scale[0]].chunks_exact(lanes);
@@ -125,13 +157,8 @@ pub fn upsample((input, from): (&[f32], &Plane), (out, to): (&mut [f32], &Plane)
 }
 
 /// The sum or product of two planes of one size, or of one and a number.
-pub fn combine(
-    (one, of_one): (&[f32], &Plane),
-    (two, of_two): (&[f32], &Plane),
-    (out, to): (&mut [f32], &Plane),
-    multiply: bool,
-    lanes: usize,
-) {
+#[inline(always)]
+pub fn combine((one, of_one): Framed, (two, of_two): Framed, (out, to): FramedMut, multiply: bool, lanes: usize) {
     let f = |one: f32, two: f32| if multiply { one * two } else { one + two };
     if of_one == to && of_two == to {
         let pairs = out.iter_mut().zip(one.iter().zip(two));

@@ -40,12 +40,14 @@ impl Compiler<'_> {
             (Choice::Dense, ..) if lanes == 1 && narrow => {
                 Kernel::Narrow { weights: self.narrow_weights(conv, made, &columns) }
             }
-            (Choice::Dense, _, Some(weights)) => {
-                Kernel::Dense { weights: weights.clone(), tiles: tiles(plane, lanes, self.unit, dense::TILE) }
-            }
-            (_, Some(weights), _) => {
-                Kernel::Sparse { weights: weights.clone(), tiles: tiles(plane, lanes, self.unit, sparse::TILE) }
-            }
+            (Choice::Dense, _, Some(weights)) => Kernel::Dense {
+                weights: weights.clone(),
+                tiles: tiles(plane, lanes, self.unit, dense::tile(self.unit)),
+            },
+            (_, Some(weights), _) => Kernel::Sparse {
+                weights: weights.clone(),
+                tiles: tiles(plane, lanes, self.unit, sparse::tile(self.unit)),
+            },
             (_, None, _) => unreachable!("the weights of every choice were made"),
         };
         Ok([kernel(choices[0], 1), kernel(choices[1], LANES)])
@@ -98,7 +100,7 @@ impl Compiler<'_> {
 
     fn sparse_weights(&self, conv: &FusedConv, made: ValueId) -> Result<SparseWeights> {
         let positions = self.positions(conv.input);
-        let mut weights = SparseWeights { taps: Vec::new(), bounds: vec![0] };
+        let mut weights = SparseWeights { taps: Vec::new(), bounds: vec![0], grouped: conv.shape.groups > 1 };
         for &output in &self.kept[made] {
             let zeros = (self.kernels == Kernels::Dense).then(|| conv.all_taps(output));
             let nonzeros = (zeros.is_none() && !self.is_constant(conv, output)).then(|| conv.taps(output));
