@@ -17,8 +17,8 @@ use std::panic::AssertUnwindSafe;
 
 use obprox::loss::LossKind;
 use obprox::{Lambda, Point, Run, Settings, Status};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use slow::Case;
 use slow::plain::Plain;
 

@@ -14,7 +14,7 @@ mod failure;
 mod fit;
 mod flags;
 mod input;
-#[cfg(not(feature = "paper"))]
+#[cfg(not(all(feature = "net", feature = "paper")))]
 mod left_out;
 mod losses;
 mod net;

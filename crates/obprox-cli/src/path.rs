@@ -18,7 +18,7 @@ use crate::flags::{
 };
 use crate::input::{self, Test, shown};
 use crate::losses;
-use crate::show::{self, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
+use crate::show::{self, Grid, bold, digits, grid, plural, rough, sampled, seconds, sparkline, tight};
 use crate::watch::{Log, Origin, PathBar, interrupt};
 
 /// Train at many λ, from λ_max down, each starting from the one before
@@ -341,7 +341,7 @@ fn places(steps: &[Step]) -> Vec<usize> {
     places
 }
 
-fn table(problem: &Problem, steps: &[Step]) -> comfy_table::Table {
+fn table(problem: &Problem, steps: &[Step]) -> Grid {
     let best = best(steps);
     let mut header: Vec<String> = ["λ", "λ/λ_max", "nnz", "F", "gap"].map(str::to_owned).to_vec();
     if let Some(metrics) = steps.first().and_then(|step| step.test.as_ref()) {

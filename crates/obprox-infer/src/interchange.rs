@@ -3,17 +3,17 @@
 //! What is no parameter goes into the metadata under the key `obprox`, as JSON: the architecture, how images are
 //! prepared, the names of the classes. A file without it, as PyTorch writes one, is recognised by names and shapes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use obprox::output::write_whole;
 use obprox::{Error, Result};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use crate::architecture::{Architecture, plain_name};
 use crate::model::{Design, Model, Training};
 use crate::network::Network;
+use crate::safetensors::{self, File, Stored};
 use crate::weights::{Tensor, Weights};
 
 const METADATA_KEY: &str = "obprox";
@@ -64,21 +64,9 @@ impl Model {
         };
         let description = Description { architecture, graph, training: self.training().clone() };
         let description = serde_json::to_string(&description).map_err(|error| Error::Data(error.to_string()))?;
-        // One entry only: several would be written in the order of a hash map, another one each time.
-        let metadata = HashMap::from([(METADATA_KEY.into(), description)]);
-        let bytes: Vec<(&str, &[usize], Vec<u8>)> = self
-            .weights()
-            .iter()
-            .map(|(name, tensor)| {
-                (name, tensor.shape(), tensor.data().iter().flat_map(|value| value.to_le_bytes()).collect())
-            })
-            .collect();
-        let views: std::result::Result<Vec<_>, _> = bytes
-            .iter()
-            .map(|(name, shape, data)| Ok((*name, TensorView::new(Dtype::F32, shape.to_vec(), data)?)))
-            .collect();
-        let written = views.and_then(|views| safetensors::serialize(views, Some(metadata)));
-        written.map_err(|error| Error::Data(format!("cannot be written as safetensors: {error}")))
+        let metadata = BTreeMap::from([(METADATA_KEY.into(), description)]);
+        let tensors = self.weights().iter().map(|(name, tensor)| (name, (tensor.shape(), tensor.data())));
+        Ok(safetensors::write(&metadata, &tensors.collect()))
     }
 }
 
@@ -87,34 +75,34 @@ fn parse(bytes: &[u8]) -> Result<(Weights, Option<Description>)> {
         let advice = "in Python save_file(model.state_dict(), path) of safetensors.torch writes one";
         return Err(Error::Data(format!("is PyTorch's own format, not safetensors: {advice}")));
     }
-    let flaw = |error| Error::Data(format!("is no sound safetensors file ({error}): save it again from its source"));
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(flaw)?;
-    let file = SafeTensors::deserialize(bytes).map_err(flaw)?;
+    let flaw =
+        |error: String| Error::Data(format!("is no sound safetensors file ({error}): save it again from its source"));
+    let file = File::parse(bytes).map_err(flaw)?;
     let mut weights = Weights::new();
-    for (full_name, view) in file.iter() {
-        let Some(name) = plain_name(full_name) else { continue };
-        if weights.insert(name, floats(full_name, &view)?).is_some() {
-            return Err(Error::Data(format!("holds the parameter {name} twice, once as {full_name}")));
+    for tensor in &file.tensors {
+        let Some(name) = plain_name(&tensor.name) else { continue };
+        if weights.insert(name, floats(tensor)?).is_some() {
+            return Err(Error::Data(format!("holds the parameter {name} twice, once as {}", tensor.name)));
         }
     }
-    let described = header.metadata().as_ref().and_then(|metadata| metadata.get(METADATA_KEY));
-    let description = described.map(|text| serde_json::from_str(text)).transpose();
+    let description = file.metadata.get(METADATA_KEY).map(|text| serde_json::from_str(text)).transpose();
     let description = description.map_err(|error| Error::Data(format!("its metadata is not ours ({error})")))?;
     Ok((weights, description))
 }
 
 /// Values as f32; every type that is read widens exactly.
-fn floats(name: &str, view: &TensorView) -> Result<Tensor> {
-    let bytes = view.data();
-    let data = match view.dtype() {
-        Dtype::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        Dtype::F16 => bytes.chunks_exact(2).map(|b| widen_half(u16::from_le_bytes([b[0], b[1]]))).collect(),
-        Dtype::BF16 => bytes.chunks_exact(2).map(|b| f32::from_le_bytes([0, 0, b[0], b[1]])).collect(),
-        other => {
-            return Err(Error::Data(format!("{name} is of type {other:?}: save it as F32, F16 or BF16")));
-        }
+fn floats(Stored { name, dtype, shape, bytes }: &Stored) -> Result<Tensor> {
+    let (size, widen): (usize, fn(&[u8]) -> f32) = match dtype.as_str() {
+        "F32" => (4, |b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+        "F16" => (2, |b| widen_half(u16::from_le_bytes([b[0], b[1]]))),
+        "BF16" => (2, |b| f32::from_le_bytes([0, 0, b[0], b[1]])),
+        other => return Err(Error::Data(format!("{name} is of type {other}: save it as F32, F16 or BF16"))),
     };
-    Tensor::new(view.shape(), data)
+    let length = shape.iter().try_fold(size, |length, &side| length.checked_mul(side));
+    if length != Some(bytes.len()) {
+        return Err(Error::Data(format!("{name} of shape {shape:?} has {} bytes of type {dtype}", bytes.len())));
+    }
+    Tensor::new(shape.as_slice(), bytes.chunks_exact(size).map(widen).collect())
 }
 
 /// IEEE half → single. Halves that are not normal are sums of 2⁻²⁴; the exponent of others moves by 127 − 15.

@@ -21,6 +21,7 @@ pub mod network;
 mod onnx;
 mod random;
 mod rounding;
+mod safetensors;
 mod weights;
 
 pub use architecture::{Architecture, Kind};

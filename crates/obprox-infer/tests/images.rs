@@ -118,6 +118,76 @@ fn pictures_and_folders() {
     assert!(read_folder(root.join("cats"), [3, 4, 4]).unwrap_err().to_string().contains("has no folders in it"));
 }
 
+/// A PNG of any kind: `values` as they lie in its rows.
+fn png_of(
+    colour: png::ColorType,
+    depth: png::BitDepth,
+    palette: Option<&[u8]>,
+    size: [u32; 2],
+    values: &[u8],
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, size[0], size[1]);
+    encoder.set_color(colour);
+    encoder.set_depth(depth);
+    if let Some(palette) = palette {
+        encoder.set_palette(palette.to_vec());
+    }
+    encoder.write_header().unwrap().write_image_data(values).unwrap();
+    bytes
+}
+
+#[test]
+fn pictures_of_every_kind() {
+    use png::{BitDepth, ColorType};
+    let directory = tempfile::tempdir().unwrap();
+    let read = |bytes: Vec<u8>| {
+        let found = reading(directory.path(), "picture", &bytes).unwrap();
+        (found.shape(), found.pixels().to_vec())
+    };
+    type Case<'a> = (ColorType, BitDepth, Option<&'a [u8]>, &'a [u8], usize, &'a [u8]);
+    let palette = [9, 8, 7, 1, 2, 3];
+    let cases: [Case; 7] = [
+        (ColorType::Grayscale, BitDepth::Eight, None, &[5, 250], 1, &[5, 250]),
+        (ColorType::Grayscale, BitDepth::One, None, &[0b0100_0000], 1, &[0, 255]),
+        (ColorType::Grayscale, BitDepth::Sixteen, None, &[5, 255, 250, 0], 1, &[5, 250]),
+        (ColorType::GrayscaleAlpha, BitDepth::Eight, None, &[5, 0, 250, 9], 1, &[5, 250]),
+        (ColorType::Rgb, BitDepth::Eight, None, &[1, 2, 3, 4, 5, 6], 3, &[1, 4, 2, 5, 3, 6]),
+        (ColorType::Rgba, BitDepth::Eight, None, &[1, 2, 3, 0, 4, 5, 6, 9], 3, &[1, 4, 2, 5, 3, 6]),
+        (ColorType::Indexed, BitDepth::Two, Some(&palette), &[0b0001_0000], 3, &[9, 1, 8, 2, 7, 3]),
+    ];
+    for (colour, depth, palette, values, channels, pixels) in cases {
+        let found = read(png_of(colour, depth, palette, [2, 1], values));
+        assert_eq!(found, ([channels, 1, 2], pixels.to_vec()), "{colour:?} {depth:?}");
+    }
+    // A JPEG of one colour is that colour, in grey as in colour.
+    for (picture, shape, value) in [
+        (image::DynamicImage::ImageLuma8(image::GrayImage::from_pixel(9, 8, image::Luma([77]))), [1, 8, 9], 77),
+        (image::DynamicImage::ImageRgb8(image::RgbImage::from_pixel(9, 8, image::Rgb([50; 3]))), [3, 8, 9], 50),
+    ] {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, image::ImageFormat::Jpeg).unwrap();
+        let (found, pixels) = read(bytes.into_inner());
+        assert_eq!(found, shape);
+        assert!(pixels.iter().all(|pixel| pixel.abs_diff(value) <= 1), "{pixels:?}");
+    }
+}
+
+/// A file that says it is a large picture takes no memory for it.
+#[test]
+fn pictures_that_are_too_large_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bytes = png_of(png::ColorType::Grayscale, png::BitDepth::Eight, None, [2, 1], &[5, 250]);
+    for (side, why) in [(16000u32, "the file is too short for that"), (20000, "sides go up to 16384")] {
+        bytes[16..20].copy_from_slice(&side.to_be_bytes());
+        bytes[20..24].copy_from_slice(&side.to_be_bytes());
+        let sum = crc32fast::hash(&bytes[12..29]);
+        bytes[29..33].copy_from_slice(&sum.to_be_bytes());
+        let told = reading(directory.path(), "large.png", &bytes).unwrap_err();
+        assert!(told.starts_with("large.png: cannot be decoded (") && told.contains(why), "{told}");
+    }
+}
+
 /// Values of PIL 12: Image.fromarray(a).resize((width, height), Image.BILINEAR).
 #[test]
 fn resizing_is_that_of_pil() {

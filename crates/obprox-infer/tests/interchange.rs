@@ -65,6 +65,47 @@ fn what_is_written_is_read_to_the_same_bits() {
     }
 }
 
+/// To the byte what the format's own library writes, which takes it apart again.
+#[test]
+fn files_are_those_of_the_library_of_the_format() {
+    let model = random_model(small(Kind::MobileNetV1), 0.3, 6);
+    let bytes = model.to_safetensors().unwrap();
+    let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    for (name, tensor) in model.weights().iter() {
+        let view = file.tensor(name).unwrap();
+        let values: Vec<u8> = tensor.data().iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!((view.dtype(), view.shape(), view.data()), (Dtype::F32, tensor.shape(), &values[..]), "{name}");
+    }
+    let again = safetensors::serialize(file.tensors(), Some(header.metadata().clone().unwrap())).unwrap();
+    assert!(again == bytes);
+}
+
+/// A file whose header says one thing more, or another.
+#[test]
+fn headers_that_lie_are_refused() {
+    let whole = foreign(&random_model(small(Kind::SmallCnn), 1.0, 7), str::to_owned, &[]);
+    let length = u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
+    let header = String::from_utf8(whole[8..8 + length].to_vec()).unwrap();
+    let told = |header: &str, values: &[u8]| {
+        message(&[&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), values].concat())
+    };
+    let values = &whole[8 + length..];
+    let first = header.find("data_offsets\":[0,").unwrap();
+    for (lie, why) in [
+        (header.replacen("[0,", "[4,", 1), "are not where they should be"),
+        (header.replacen("[0,", "[18446744073709551615,", 1), "are not where they should be"),
+        (header.replacen("F32", "F16", 1), "bytes of type F16"),
+        (header[..first].to_owned(), "its header"),
+        (header.replacen('{', "{\"__metadata__\":3,", 1), "its metadata"),
+    ] {
+        assert!(told(&lie, values).contains(why), "{why}: {}", told(&lie, values));
+    }
+    assert!(told(&header, &[values, &[0; 4]].concat()).contains("its tensors take"));
+    assert!(told(&header, &values[4..]).contains("are not where they should be"));
+    assert!(message(&u64::MAX.to_le_bytes()).contains("ends within its header"));
+}
+
 #[test]
 fn networks_of_others_are_recognised() {
     for kind in Kind::ALL {

@@ -2,8 +2,8 @@
 
 use obprox_infer::graph::Role;
 use obprox_infer::{Architecture, Tensor, Weights};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 
 /// PyTorch's defaults: weights and biases uniform within ±1/√(inputs of an output), normalisations the identity.
 pub fn initial_weights(architecture: Architecture, seed: u64) -> obprox::Result<Weights> {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use burn::tensor::Device;
 use obprox::{MethodKind, Status};
-use obprox_infer::images::Preprocessing;
+use obprox_infer::images::{Preprocessing, read_directory};
 use obprox_infer::{Architecture, Kind};
-use obprox_nn::data::{Augment, read};
+use obprox_nn::data::Augment;
 use obprox_nn::optim::Phase;
 use obprox_nn::train::{Run, Settings};
 use obprox_nn::{Net, initial_weights};
@@ -21,7 +21,7 @@ fn a_tenth_of_a_small_network_tells_clothes_apart() {
     };
     // Half the size and half the channels: some seconds of training.
     let preprocessing = Preprocessing { height: 14, width: 14, mean: vec![0.286], std: vec![0.353] };
-    let data = read(&path, preprocessing.shape(), Some(3000)).unwrap();
+    let data = read_directory(&path, preprocessing.shape(), Some(3000)).unwrap();
     let architecture = Architecture::new(Kind::SmallCnn).with_width(0.5).unwrap().with_channels(1).unwrap();
     let device = Device::flex().autodiff();
     let net = Net::new(architecture, &initial_weights(architecture, 0).unwrap(), &device).unwrap();

@@ -7,7 +7,7 @@ use common::{after, data, net, preprocessing, settings, stripes};
 use obprox::switch::Switch;
 use obprox::{Control, MethodKind, Status};
 use obprox_infer::Kind;
-use obprox_nn::data::Data;
+use obprox_infer::images::Data;
 use obprox_nn::optim::{Phase, Plan};
 use obprox_nn::train::{EpochRecord, Observer, Penalty, Progress, Run, Settings, Trained};
 

@@ -1,14 +1,16 @@
 //! What can go wrong, said so that the reader knows what to do about it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+
+use crate::memory::shown;
 
 /// Every failure of the library. A limit reached or a diverged run is not one of them: those are a
 /// [`Status`](crate::Status) of a run that did take place.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The text of a file is not what its format asks for.
-    #[error("{file}:{line}:{column}: {message}")]
     Parse {
         /// The file's name as the caller gave it.
         file: String,
@@ -20,7 +22,6 @@ pub enum Error {
         message: String,
     },
     /// A file as a whole is not usable: empty, truncated, of an unknown format, one class only.
-    #[error("{file}: {message}")]
     File {
         /// The file's name as the caller gave it.
         file: String,
@@ -28,7 +29,6 @@ pub enum Error {
         message: String,
     },
     /// The operating system refused to open, read or write a file.
-    #[error("{}: {action}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -38,7 +38,6 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A parameter is out of its range, or does not go with another one.
-    #[error("{name}: {message}")]
     Parameter {
         /// The parameter's name, as the user knows it.
         name: &'static str,
@@ -46,7 +45,6 @@ pub enum Error {
         message: String,
     },
     /// A value among the features is infinite or not a number.
-    #[error("row {row}, column {column}: {value} is not a finite number")]
     NotFinite {
         /// The row, counted from 1.
         row: usize,
@@ -56,10 +54,6 @@ pub enum Error {
         value: f64,
     },
     /// Something needs more memory than there is.
-    #[error(
-        "{what}: takes {} of memory, and {} are free: free some, or take a larger machine",
-        crate::memory::shown(*needed), crate::memory::shown(*free)
-    )]
     Memory {
         /// What needs it.
         what: String,
@@ -69,8 +63,37 @@ pub enum Error {
         free: u64,
     },
     /// Data that parsed but cannot be used for what is asked of it.
-    #[error("{0}")]
     Data(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Parse { file, line, column, message } => write!(out, "{file}:{line}:{column}: {message}"),
+            Self::File { file, message } => write!(out, "{file}: {message}"),
+            Self::Io { path, action, source } => write!(out, "{}: {action}: {source}", path.display()),
+            Self::Parameter { name, message } => write!(out, "{name}: {message}"),
+            Self::NotFinite { row, column, value } => {
+                write!(out, "row {row}, column {column}: {value} is not a finite number")
+            }
+            Self::Memory { what, needed, free } => write!(
+                out,
+                "{what}: takes {} of memory, and {} are free: free some, or take a larger machine",
+                shown(*needed),
+                shown(*free)
+            ),
+            Self::Data(message) => out.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }
 
 /// The library's result.

@@ -7,8 +7,8 @@
 //! each. That is no uniform partition, since the rows of a batch come from one shard, or from two where one ends; what is
 //! in order in the sources, such as one class after the other, stays so within the length of a shard.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 
 use crate::{Error, Result};
 

@@ -7,8 +7,8 @@ use std::io::Write;
 use obprox::data::{ReadOptions, Synth, read};
 use obprox::loss::LossKind;
 use obprox::{Control, EpochRecord, Fit, Lambda, Observer, Point, Problem, Progress, Run, Settings, Status, Terms};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use slow::Case;
 
 const LOSSES: [LossKind; 9] = [

@@ -8,8 +8,8 @@ use common::random::{LOSSES, Recipe};
 use obprox::data::{Dataset, Matrix};
 use obprox::loss::{LossKind, ScalarLoss, Task};
 use obprox::{Certificate, Lambda, Point, Problem, Terms, certify};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// Every loss × penalty × intercept × row weights; rows are full enough for an optimum to exist.
 fn each(mut visit: impl FnMut(&Recipe)) {

@@ -11,8 +11,8 @@ use obprox::loss::{Cox, Loss, LossKind, Ties};
 use obprox::metrics::{Deviance, Metrics, concordance};
 use obprox::penalty::{Bounds, Groups, Penalty};
 use obprox::{CrossValidation, Fit, Lambda, Lambdas, MethodKind, Problem, Run, Settings, Terms};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 const TIES: [Ties; 2] = [Ties::Efron, Ties::Breslow];
 

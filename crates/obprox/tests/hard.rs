@@ -4,8 +4,8 @@ mod slow;
 
 use obprox::loss::LossKind;
 use obprox::{Fit, Lambda, Run, Settings, Status};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use slow::Case;
 
 /// Solves, and holds F less the gap below the lowest F that is known.

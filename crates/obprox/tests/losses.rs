@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use common::random::LOSSES;
 use obprox::loss::{Loss, LossKind, Task};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 const CLASSES: usize = 4;
 

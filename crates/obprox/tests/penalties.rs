@@ -14,8 +14,8 @@ use obprox::sampler::Batch;
 use obprox::schedule::{Schedule, StepSize};
 use obprox::switch::{Switch, Unit};
 use obprox::{Lambda, Method, Problem, Run, Settings, Status, Terms};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use slow::Case;
 use slow::plain::Plain;
 

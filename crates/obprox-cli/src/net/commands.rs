@@ -2,8 +2,12 @@
 
 use clap::{Args, Subcommand};
 
-use super::{bench, compress, eval, expand, export, import, infer, train};
+use super::{bench, compress, expand, export, import, infer};
+#[cfg(feature = "net")]
+use super::{eval, train};
 use crate::failure::Failure;
+#[cfg(not(feature = "net"))]
+use crate::left_out::LeftOut;
 
 /// Sparse networks: train, measure, compress, predict
 #[derive(Args)]
@@ -16,9 +20,17 @@ pub struct Net {
 #[derive(Subcommand)]
 enum Command {
     /// Train a sparse network on images: min f(x) + λ‖x‖₁
+    #[cfg(feature = "net")]
     Train(Box<train::Train>),
     /// Measure a network: F, accuracy, density layer by layer
+    #[cfg(feature = "net")]
     Eval(Box<eval::Eval>),
+    /// Train a sparse network on images (cargo feature net)
+    #[cfg(not(feature = "net"))]
+    Train(LeftOut),
+    /// Measure a network: F, accuracy, density layer by layer (cargo feature net)
+    #[cfg(not(feature = "net"))]
+    Eval(LeftOut),
     /// Write a trained network as a small file without its zeros
     Compress(compress::Compress),
     /// Write a compressed network as safetensors again, for PyTorch
@@ -36,8 +48,14 @@ enum Command {
 impl Net {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
+            #[cfg(feature = "net")]
             Command::Train(train) => train.run(),
+            #[cfg(feature = "net")]
             Command::Eval(eval) => eval.run(),
+            #[cfg(not(feature = "net"))]
+            Command::Train(left_out) => left_out.refuse("training of networks", "net"),
+            #[cfg(not(feature = "net"))]
+            Command::Eval(left_out) => left_out.refuse("net eval", "net"),
             Command::Compress(compress) => compress.run(),
             Command::Expand(expand) => expand.run(),
             Command::Import(import) => import.run(),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use obprox_infer::images::Data;
 use obprox_infer::{Channels, DenseSizes, Model, Values};
-use obprox_nn::data::Data;
 
 use super::before_after::BeforeAfter;
-use super::flags::ImageFlags;
+use super::images::ImageFlags;
 use super::values::{MeasureFlags, ValueFlags, accuracy, difference};
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;

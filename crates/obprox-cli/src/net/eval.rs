@@ -11,7 +11,8 @@ use obprox_nn::train::{Score, evaluate};
 use obprox_nn::{Net, device};
 use serde::Serialize;
 
-use super::flags::{ImageFlags, PenaltyFlags, images};
+use super::flags::PenaltyFlags;
+use super::images::{ImageFlags, images};
 use super::show::{figures, layers};
 use crate::failure::Failure;
 use crate::flags::{count, not_negative};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use obprox_infer::{Model, Training, Values};
 
-use super::flags::ImageFlags;
+use super::images::ImageFlags;
 use super::values::{MeasureFlags, ValueFlags, accuracy, difference};
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;

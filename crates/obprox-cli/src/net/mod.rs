@@ -1,30 +1,20 @@
-//! `obprox net`: sparse networks. Compiled with the cargo feature `net`; without it the command says how to get it.
+//! `obprox net`: sparse networks. Training and measuring F need Burn, and so the cargo feature `net`.
 
-#[cfg(feature = "net")]
 mod before_after;
-#[cfg(feature = "net")]
 mod bench;
-#[cfg(feature = "net")]
 mod commands;
-#[cfg(feature = "net")]
 mod compress;
 #[cfg(feature = "net")]
 mod eval;
-#[cfg(feature = "net")]
 mod expand;
-#[cfg(feature = "net")]
 mod export;
 #[cfg(feature = "net")]
 mod flags;
-#[cfg(feature = "net")]
+mod images;
 mod import;
-#[cfg(feature = "net")]
 mod infer;
 #[cfg(feature = "net")]
 mod log;
-#[cfg(not(feature = "net"))]
-mod missing;
-#[cfg(feature = "net")]
 mod normalize;
 #[cfg(feature = "net")]
 mod progress;
@@ -32,16 +22,12 @@ mod progress;
 mod show;
 #[cfg(feature = "net")]
 mod train;
-#[cfg(feature = "net")]
 mod values;
 
-#[cfg(feature = "net")]
 pub use commands::Net;
 #[cfg(feature = "net")]
-pub use flags::images;
+pub use images::images;
 #[cfg(feature = "net")]
 pub use log::{Log, Origin};
-#[cfg(not(feature = "net"))]
-pub use missing::Net;
 #[cfg(feature = "net")]
 pub use progress::Bar;

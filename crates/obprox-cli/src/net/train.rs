@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use obprox::Status;
+use obprox_infer::images::Data;
 use obprox_infer::{Architecture, Kind, Model, Training, Values, Weights};
-use obprox_nn::data::Data;
 use obprox_nn::train::{Run, has_checkpoint};
 use obprox_nn::{Net, device, initial_weights};
 use obprox_report::Report;
 
-use super::flags::{ImageFlags, PenaltyFlags, TrainFlags, images, kinds};
+use super::flags::{PenaltyFlags, TrainFlags, kinds};
+use super::images::{ImageFlags, images};
 use super::log::{Log, Origin};
 use super::progress::Bar;
 use super::show::{self as page, Outcome};

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use obprox_infer::engine::{Engine, Kernels};
-use obprox_infer::images::Preprocessing;
+use obprox_infer::images::{Data, Preprocessing};
 use obprox_infer::{Model, Values};
-use obprox_nn::data::{Augment, Data, Feed};
-use obprox_nn::train::evaluate;
 
-use super::flags::images;
+use super::images::images;
 use crate::failure::Failure;
 use crate::show::percent;
 use crate::watch;
@@ -58,9 +56,22 @@ impl MeasureFlags {
 /// The share of the images that are for testing, or else of all, whose class is predicted.
 pub fn accuracy(model: &Model, preprocessing: &Preprocessing, data: &Data) -> Result<f64, Failure> {
     let images = data.test.as_ref().unwrap_or(&data.train);
-    let feed = Feed::new(images.clone(), preprocessing, BATCH, Augment::NONE, 0);
     let _waiting = watch::waiting(format!("predicting {} images", images.len()), false);
-    Ok(evaluate(model, preprocessing, feed.plain(), |_| true)?.expect("nothing tells it to stop").accuracy)
+    let engine = Engine::new(model, Kernels::Auto, [preprocessing.height, preprocessing.width])?;
+    let mut right = 0;
+    for first in (0..images.len()).step_by(BATCH) {
+        let batch = images.slice(first, BATCH);
+        let scores = engine.run(&preprocessing.apply(&batch)?)?;
+        let predicted = scores.chunks_exact(engine.outputs()).map(|scores| class(scores) as u32);
+        right += predicted.zip(batch.labels().unwrap_or_default()).filter(|(class, label)| class == *label).count();
+    }
+    Ok(right as f64 / images.len() as f64)
+}
+
+/// The class of the largest score, the first of equals.
+fn class(scores: &[f32]) -> usize {
+    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    scores.iter().position(|score| *score == most).unwrap_or(0)
 }
 
 /// Inputs of noise that two networks are compared on.
@@ -90,7 +101,6 @@ pub fn difference(one: &Model, other: &Model) -> Result<String, Failure> {
     if one.output_shape().len() != 1 {
         return Ok(format!("{told}, on {INPUTS} inputs of noise"));
     }
-    let class = |scores: &[f32]| (0..scores.len()).max_by(|&one, &two| scores[one].total_cmp(&scores[two]));
     let pairs = before.chunks_exact(one.outputs()).zip(after.chunks_exact(one.outputs()));
     let same = pairs.filter(|(before, after)| class(before) == class(after)).count();
     Ok(format!("{told}, {} have the same class, on {INPUTS} inputs of noise", percent(same as f64 / INPUTS as f64)))

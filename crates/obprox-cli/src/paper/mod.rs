@@ -28,9 +28,9 @@ enum Command {
     /// The section on deep networks: its tables and its last figure
     #[cfg(feature = "net")]
     Nets(nets::Nets),
-    /// The section on deep networks (in builds with --features net)
+    /// The section on deep networks (cargo feature net)
     #[cfg(not(feature = "net"))]
-    Nets(crate::net::Net),
+    Nets(crate::left_out::LeftOut),
     /// The paper's explanations as pictures: the Orthant step, and the projection regions
     Figures(figures::Figures),
 }
@@ -39,7 +39,10 @@ impl Paper {
     pub fn run(self) -> Result<(), Failure> {
         match self.command {
             Command::Convex(convex) => convex.run(),
+            #[cfg(feature = "net")]
             Command::Nets(nets) => nets.run(),
+            #[cfg(not(feature = "net"))]
+            Command::Nets(left_out) => left_out.refuse("training of networks", "net"),
             Command::Figures(figures) => figures.run(),
         }
     }

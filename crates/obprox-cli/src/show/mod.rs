@@ -16,7 +16,7 @@ pub use metrics::metrics;
 pub use sparkline::sparkline;
 #[cfg(feature = "paper")]
 pub use table::markdown;
-pub use table::{grid, pairs, tight};
+pub use table::{Grid, grid, pairs, tight};
 
 use crate::failure::Failure;
 

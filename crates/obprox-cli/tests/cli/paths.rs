@@ -140,6 +140,6 @@ fn the_plot_starts_its_axes_at_zero_and_not_below() {
     let shop = Workshop::with_data();
     shop.ok("path train.svm --test train.svm --lambdas 8 --plot path.svg --quiet");
     let svg = shop.read("path.svg");
-    assert!(svg.contains("\nNonzeros along the path\n") && svg.contains("accuracy on the test data"), "{svg}");
-    assert!(svg.contains("\n0\n") && !svg.contains("\n-0\n") && !svg.contains("\n−0\n"));
+    assert!(svg.contains(">Nonzeros along the path<") && svg.contains("accuracy on the test data"), "{svg}");
+    assert!(svg.contains(">0<") && !svg.contains(">-0<") && !svg.contains(">−0<"));
 }

@@ -2,6 +2,7 @@
 //! normalised.
 
 mod cifar;
+mod directory;
 mod folder;
 mod idx;
 mod picture;
@@ -14,6 +15,7 @@ use obprox::data::read_bytes;
 use obprox::{Error, Result};
 
 pub use cifar::CIFAR10_LABELS;
+pub use directory::{Data, read_directory};
 pub use folder::{Folder, read_folder};
 pub use idx::read_labels;
 pub use preprocessing::Preprocessing;

@@ -1,7 +1,7 @@
 //! Each image a little different in each epoch: mirrored half of the time, and shifted by a few pixels.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 /// What is done to an image before it is trained on.

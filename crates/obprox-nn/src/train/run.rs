@@ -7,14 +7,14 @@ use burn::module::ParamId;
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Device;
 use obprox::{Error, Result, Status};
-use obprox_infer::images::{Images, Preprocessing};
+use obprox_infer::images::{Data, Images, Preprocessing};
 use obprox_infer::{Group, Model, Weights};
 
 use super::checkpoint::{Saved, State};
 use super::optimizer::optimizer;
 use super::training::Training;
 use super::{Count, EpochRecord, Observer, Settings, Sparsity, Start};
-use crate::data::{Augment, Data, Feed};
+use crate::data::{Augment, Feed};
 use crate::net::Net;
 use crate::optim::{DensityControl, GroupControl, Phase, PhaseCell, Rows};
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use obprox::MethodKind;
 use obprox::switch::{Switch, Unit};
-use obprox_infer::images::{Images, Preprocessing};
+use obprox_infer::images::{Data, Images, Preprocessing};
 use obprox_infer::{Architecture, Kind};
-use obprox_nn::data::{Augment, Data};
+use obprox_nn::data::Augment;
 use obprox_nn::train::{Penalty, Schedule, Settings};
 use obprox_nn::{Net, initial_weights};
 

@@ -1,38 +1,15 @@
-//! Descriptions → SVG, by plotters. One look for all: a light grid, no frame, words instead of ink.
-//!
-//! Plotters counts whole pixels, which makes curves jagged; so everything is drawn [`FINE`] times as large, and the
-//! view box of the picture brings it back.
-
-use std::sync::Once;
-
-use plotters::backend::SVGBackend;
-use plotters::chart::ChartBuilder;
-use plotters::coord::Shift;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBAColor, ShapeStyle, TextStyle, register_font};
+//! Descriptions → SVG. One look for all: a light grid, no frame, words instead of ink.
 
 use super::scale::Scale;
+use super::svg::{Anchor, Ink, Place, Svg, width_of};
 use super::{Bars, Chart, Colour, Figure, Mark, Panel, Series, Shape};
 
-/// The fonts that every layout is measured with, and every PNG written in.
-pub(super) const FONTS: [(FontStyle, &[u8]); 2] = [
-    (FontStyle::Normal, include_bytes!("../../assets/Inter-Regular.otf")),
-    (FontStyle::Bold, include_bytes!("../../assets/Inter-SemiBold.otf")),
-];
-/// What the SVG asks for.
-const FAMILY: &str = "Inter, system-ui, sans-serif";
-
-const FINE: f64 = 8.0;
 const INK: &str = "#20262e";
 const SOFT: &str = "#5c6570";
 const GRID: &str = "#e6e8eb";
 const AXIS: &str = "#aab0b8";
 
 const TITLE: f64 = 15.0;
-const WORDS: f64 = 12.0;
 /// The white around a panel.
 const MARGIN: f64 = 16.0;
 /// From one line of words to the next.
@@ -42,58 +19,28 @@ const NAME: usize = 28;
 /// Marks closer than this, in pixels, share the room for their words.
 const CLOSE: f64 = 90.0;
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Nothing can go wrong while drawing into a string, but plotters cannot know that.
-type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
-
 /// The figure as SVG.
 pub(super) fn svg(figure: &Figure) -> String {
-    static FONT: Once = Once::new();
-    FONT.call_once(|| {
-        for (style, bytes) in FONTS {
-            // A font that cannot be read leaves words unmeasured, not undrawn.
-            let _ = register_font(FAMILY, style, bytes);
-        }
-    });
     let rows: Vec<&[Panel]> = figure.panels.chunks(figure.columns.max(1)).collect();
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let heights: Vec<f64> =
         rows.iter().map(|row| row.iter().map(|panel| height(panel, figure)).fold(0.0, f64::max)).collect();
-    let (width, height) = (f64::from(figure.width) * columns as f64, heights.iter().sum::<f64>());
-    let mut text = String::new();
-    {
-        let canvas = SVGBackend::with_string(&mut text, (fine(width) as u32, fine(height) as u32)).into_drawing_area();
-        let mut top = 0.0;
-        for (row, height) in rows.iter().zip(&heights) {
-            for (column, panel) in row.iter().enumerate() {
-                let left = column as f64 * f64::from(figure.width);
-                let place =
-                    canvas.clone().shrink((fine(left), fine(top)), (fine(f64::from(figure.width)), fine(*height)));
-                let drawn = match panel {
-                    Panel::Chart(chart) => draw_chart(&place, chart, figure.titles),
-                    Panel::Bars(bars) => draw_bars(&place, bars, figure.titles),
-                };
-                drawn.expect("drawing into a string cannot fail");
-            }
-            top += height;
-        }
-        canvas.present().expect("drawing into a string cannot fail");
-    }
+    let width = f64::from(figure.width);
     let titles: Vec<&str> = figure.panels.iter().map(title).collect();
-    with_header(&text, width, height, &titles.join("; "))
-}
-
-/// Plotters' own header does not know of the view box, of round joints, or of those who cannot see.
-fn with_header(svg: &str, width: f64, height: f64, name: &str) -> String {
-    let body = svg.split_once('>').map_or("", |(_, body)| body);
-    let escaped = clean(name).replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" \
-         stroke-linejoin=\"round\" stroke-linecap=\"round\" role=\"img\" aria-label=\"{escaped}\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>{body}",
-        fine(width),
-        fine(height)
-    )
+    let mut svg = Svg::new(width * columns as f64, heights.iter().sum(), &titles.join("; "));
+    let mut top = 0.0;
+    for (row, height) in rows.iter().zip(&heights) {
+        for (column, panel) in row.iter().enumerate() {
+            svg.begin((column as f64 * width, top));
+            match panel {
+                Panel::Chart(chart) => draw_chart(&mut svg, chart, (width, *height), figure.titles),
+                Panel::Bars(bars) => draw_bars(&mut svg, bars, width, figure.titles),
+            }
+            svg.end();
+        }
+        top += height;
+    }
+    svg.finish()
 }
 
 fn title(panel: &Panel) -> &str {
@@ -110,119 +57,57 @@ fn height(panel: &Panel, figure: &Figure) -> f64 {
     }
 }
 
-fn fine(pixels: f64) -> i32 {
-    (FINE * pixels).round() as i32
-}
-
-// ---- words and colours -----------------------------------------------------------------------------------------
-
-fn rgb(hex: &str, opacity: f64) -> RGBAColor {
-    let part = |at: usize| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
-    RGBAColor(part(1), part(3), part(5), opacity)
-}
-
-fn stroke(hex: &str, width: f64) -> ShapeStyle {
-    rgb(hex, 1.0).stroke_width(fine(width) as u32)
-}
-
-fn words(size: f64, hex: &str, style: FontStyle, anchor: HPos, line: VPos) -> TextStyle<'static> {
-    // Plotters' sizes are heights of lines; 1.24 is what it takes for the height of a line of size 1.
-    let font = FontDesc::new(FontFamily::Name(FAMILY), 1.24 * FINE * size, style);
-    TextStyle { font, color: rgb(hex, 1.0).to_backend_color(), pos: Pos::new(anchor, line) }
-}
-
-fn small(hex: &str, anchor: HPos) -> TextStyle<'static> {
-    words(WORDS, hex, FontStyle::Normal, anchor, VPos::Center)
-}
-
-/// In pixels.
-fn width_of(area: &Canvas, text: &str, style: &TextStyle) -> f64 {
-    // Where the font lacks a sign it is about as wide as an average one.
-    let guess = 0.6 * WORDS * text.chars().count() as f64;
-    area.estimate_text_size(text, style).map_or(guess, |(width, _)| f64::from(width) / FINE)
-}
-
-/// Signs that XML cannot hold, and names without end.
-fn clean(text: &str) -> String {
-    let shown =
-        |sign: char| if sign.is_control() || matches!(sign, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { sign };
-    text.chars().map(shown).collect()
-}
-
+/// A name that does not go on without end.
 fn name(text: &str) -> String {
     match text.char_indices().nth(NAME) {
-        Some(_) => clean(&text.chars().take(NAME - 1).chain(['…']).collect::<String>()),
-        None => clean(text),
+        Some(_) => text.chars().take(NAME - 1).chain(['…']).collect(),
+        None => text.to_owned(),
     }
-}
-
-fn write(area: &Canvas, text: &str, style: &TextStyle, x: f64, y: f64) -> Drawn {
-    area.draw_text(text, style, (fine(x), fine(y)))
 }
 
 /// Writes the title; the height below it.
-fn head(area: &Canvas, title: &str, titled: bool) -> Drawn<f64> {
+fn head(svg: &mut Svg, title: &str, titled: bool) -> f64 {
     if !titled || title.is_empty() {
-        return Ok(0.0);
+        return 0.0;
     }
-    let style = words(TITLE, INK, FontStyle::Bold, HPos::Left, VPos::Center);
-    write(area, &clean(title), &style, MARGIN, MARGIN + 0.5 * TITLE)?;
-    Ok(MARGIN + TITLE)
+    svg.title(title, (MARGIN, MARGIN + 0.5 * TITLE), TITLE, INK);
+    MARGIN + TITLE
 }
 
 // ---- charts ----------------------------------------------------------------------------------------------------
 
-fn draw_chart(area: &Canvas, chart: &Chart, titled: bool) -> Drawn {
-    let (width, height) = size(area);
-    let mut top = draw_legend(area, chart, head(area, &chart.title, titled)? + 9.0)?;
+fn draw_chart(svg: &mut Svg, chart: &Chart, (width, height): (f64, f64), titled: bool) {
+    let head = head(svg, &chart.title, titled);
+    let mut top = draw_legend(svg, chart, width, head + 9.0);
     if !chart.y.label.is_empty() {
-        write(area, &clean(&chart.y.label), &small(SOFT, HPos::Left), MARGIN, top + 0.5 * LINE)?;
+        svg.words(&chart.y.label, (MARGIN, top + 0.5 * LINE), Anchor::Start, SOFT);
         top += LINE;
     }
     top += 4.0;
 
-    // ---- axes ------------------------------------------------------------------------------------------------
     let (x, y) = scales(chart, width, height - top);
-    let number = small(SOFT, HPos::Right);
-    let labels = y.ticks.iter().map(|&tick| width_of(area, &y.words(tick), &number)).fold(0.0, f64::max);
-    let below = if chart.x.label.is_empty() { 0.0 } else { LINE };
+    let numbers = y.ticks.iter().map(|&tick| width_of(&y.words(tick))).fold(0.0, f64::max);
+    let left = MARGIN + numbers + 8.0;
     // The last number of the horizontal axis reaches over its end.
-    let right = MARGIN.max(4.0 + 0.5 * x.ticks.last().map_or(0.0, |&tick| width_of(area, &x.words(tick), &number)));
-    let mut axes = ChartBuilder::on(area)
-        .margin_top(fine(top))
-        .margin_right(fine(right))
-        .margin_left(fine(MARGIN))
-        .margin_bottom(fine(MARGIN - 6.0 + below))
-        .x_label_area_size(fine(22.0))
-        .y_label_area_size(fine(labels + 8.0))
-        .build_cartesian_2d(x.clone(), y.clone())?;
-    axes.configure_mesh()
-        .bold_line_style(stroke(GRID, 1.0))
-        .light_line_style(rgb(GRID, 0.0))
-        .axis_style(stroke(AXIS, 1.0))
-        .x_label_style(words(WORDS, SOFT, FontStyle::Normal, HPos::Center, VPos::Top))
-        .y_label_style(number)
-        .set_all_tick_mark_size(fine(4.0))
-        .disable_x_mesh()
-        .draw()?;
-    let plot = axes.plotting_area().strip_coord_spec();
-    let frame = Frame::new(&plot, &x, &y);
-    let label = small(SOFT, HPos::Center);
-    let middle = f64::from(plot.get_base_pixel().0 - area.get_base_pixel().0) / FINE + 0.5 * frame.width;
-    write(area, &clean(&chart.x.label), &label, middle, height - MARGIN - 1.0)?;
+    let right = MARGIN.max(4.0 + 0.5 * x.ticks.last().map_or(0.0, |&tick| width_of(&x.words(tick))));
+    let below = MARGIN + 16.0 + if chart.x.label.is_empty() { 0.0 } else { LINE };
+    let (wide, high) = ((width - left - right).max(1.0), (height - top - below).max(1.0));
+    svg.words(&chart.x.label, (left + 0.5 * wide, height - MARGIN - 1.0), Anchor::Middle, SOFT);
 
-    // ---- what lies behind, then the series from the last to the first ----------------------------------------
-    frame.draw_bands(chart)?;
-    let colours = chart.colours();
-    for (series, &colour) in chart.series.iter().zip(&colours).rev() {
-        frame.draw_series(series, colour)?;
+    // What lies behind, then the series from the last to the first.
+    svg.begin((left, top));
+    let mut frame = Frame { svg, x: &x, y: &y, width: wide, height: high };
+    frame.draw_axes();
+    frame.draw_bands(chart);
+    for (series, colour) in chart.series.iter().zip(chart.colours()).rev() {
+        frame.draw_series(series, colour);
     }
-    frame.draw_marks(chart)?;
+    frame.draw_marks(chart);
     for note in chart.notes.iter().filter(|note| chart.x.takes(note.x) && chart.y.takes(note.y)) {
-        let (x, y) = frame.place(note.x, note.y);
-        write(&plot, &clean(&note.text), &small(INK, HPos::Center), x, y)?;
+        let place = frame.place(note.x, note.y);
+        frame.svg.words(&note.text, place, Anchor::Middle, INK);
     }
-    Ok(())
+    svg.end();
 }
 
 /// Both axes of a chart, for an area of so many pixels.
@@ -239,75 +124,76 @@ pub(crate) fn scales(chart: &Chart, width: f64, height: f64) -> (Scale, Scale) {
 }
 
 /// Coloured strokes and names, in as many lines as they need; the height below them.
-fn draw_legend(area: &Canvas, chart: &Chart, top: f64) -> Drawn<f64> {
+fn draw_legend(svg: &mut Svg, chart: &Chart, width: f64, top: f64) -> f64 {
     let named: Vec<(&Series, Colour)> =
         chart.series.iter().zip(chart.colours()).filter(|(series, _)| !series.name.is_empty()).collect();
     if named.len() < 2 {
-        return Ok(top);
+        return top;
     }
-    let style = small(INK, HPos::Left);
     let (mut x, mut y) = (MARGIN, top + 0.5 * LINE);
     for (series, colour) in named {
         let words = name(&series.name);
-        let wide = 22.0 + width_of(area, &words, &style) + 16.0;
-        if x > MARGIN && x + wide > size(area).0 - MARGIN + 16.0 {
+        let wide = 22.0 + width_of(&words) + 16.0;
+        if x > MARGIN && x + wide > width {
             (x, y) = (MARGIN, y + LINE);
         }
         let hex = colour.hex().0;
-        let (from, to) = ((fine(x), fine(y)), (fine(x + 16.0), fine(y)));
+        let stroke = [(x, y), (x + 16.0, y)];
         match series.shape {
-            Shape::Points => area.draw(&Circle::new((fine(x + 8.0), fine(y)), fine(3.5), rgb(hex, 1.0).filled()))?,
-            Shape::Area => {
-                let corners = [(fine(x), fine(y - 5.0)), (fine(x + 16.0), fine(y + 5.0))];
-                area.draw(&Rectangle::new(corners, rgb(hex, AREA).filled()))?;
-            }
-            _ if series.dashed => {
-                area.draw(&DashedPathElement::new([from, to], fine(5.0), fine(4.0), stroke(hex, 2.5)))?;
-            }
-            _ => area.draw(&PathElement::new(vec![from, to], stroke(hex, 2.5)))?,
+            Shape::Points => svg.circle((x + 8.0, y), 3.5, Ink::Fill(hex, 1.0)),
+            Shape::Area => svg.rectangle((x, y - 5.0), (x + 16.0, y + 5.0), Ink::Fill(hex, AREA)),
+            _ if series.dashed => svg.path(&stroke, Ink::Dashes(hex, 2.5, [6.0, 4.0])),
+            _ => svg.path(&stroke, Ink::Line(hex, 2.5)),
         }
-        write(area, &words, &style, x + 22.0, y)?;
+        svg.words(&words, (x + 22.0, y), Anchor::Start, INK);
         x += wide;
     }
-    Ok(y + 0.5 * LINE + 2.0)
+    y + 0.5 * LINE + 2.0
 }
 
 /// So few points of a line are drawn as points too.
 pub(crate) const FEW: usize = 10;
 
-/// How much of what lies behind is seen through a filled region.
+/// How much of what lies behind is covered by a filled region.
 const AREA: f64 = 0.22;
 
-fn size(area: &Canvas) -> (f64, f64) {
-    let (width, height) = area.dim_in_pixel();
-    (f64::from(width) / FINE, f64::from(height) / FINE)
-}
-
-/// The place between the axes.
-struct Frame<'a, 'b> {
-    plot: &'a Canvas<'b>,
+/// The place between the axes, measured from its upper left corner.
+struct Frame<'a> {
+    svg: &'a mut Svg,
     x: &'a Scale,
     y: &'a Scale,
     width: f64,
     height: f64,
 }
 
-impl<'a, 'b> Frame<'a, 'b> {
-    fn new(plot: &'a Canvas<'b>, x: &'a Scale, y: &'a Scale) -> Self {
-        let (width, height) = size(plot);
-        Self { plot, x, y, width, height }
-    }
-
-    /// In pixels, from the upper left corner.
-    fn place(&self, x: f64, y: f64) -> (f64, f64) {
+impl Frame<'_> {
+    /// In pixels.
+    fn place(&self, x: f64, y: f64) -> Place {
         (self.x.share(x) * self.width, (1.0 - self.y.share(y)) * self.height)
     }
 
-    fn inside(&self, (x, y): (f64, f64)) -> bool {
+    fn inside(&self, (x, y): Place) -> bool {
         (-0.5..=self.width + 0.5).contains(&x) && (-0.5..=self.height + 0.5).contains(&y)
     }
 
-    fn draw_bands(&self, chart: &Chart) -> Drawn {
+    /// The grid, then the axes with their ticks and numbers.
+    fn draw_axes(&mut self) {
+        let Self { x, y, width, height, .. } = *self;
+        for &tick in &y.ticks {
+            let at = (1.0 - y.share(tick)) * height;
+            self.svg.path(&[(0.0, at), (width, at)], Ink::Line(GRID, 1.0));
+            self.svg.path(&[(-4.0, at), (0.0, at)], Ink::Line(AXIS, 1.0));
+            self.svg.words(&y.words(tick), (-8.0, at), Anchor::End, SOFT);
+        }
+        for &tick in &x.ticks {
+            let at = x.share(tick) * width;
+            self.svg.path(&[(at, height), (at, height + 4.0)], Ink::Line(AXIS, 1.0));
+            self.svg.words(&x.words(tick), (at, height + 13.0), Anchor::Middle, SOFT);
+        }
+        self.svg.path(&[(0.0, 0.0), (0.0, height), (width, height)], Ink::Line(AXIS, 1.0));
+    }
+
+    fn draw_bands(&mut self, chart: &Chart) {
         let mut named: Vec<&str> = Vec::new();
         for band in &chart.bands {
             let ends = [band.from, band.to].map(|end| (self.x.share(end) * self.width).clamp(0.0, self.width));
@@ -316,17 +202,15 @@ impl<'a, 'b> Frame<'a, 'b> {
                 continue;
             }
             let (hex, opacity) = band.colour.map_or((SOFT, 0.08), |colour| (colour.hex().0, 0.12));
-            let corners = [(fine(left), 0), (fine(right), fine(self.height))];
-            self.plot.draw(&Rectangle::new(corners, rgb(hex, opacity).filled()))?;
+            self.svg.rectangle((left, 0.0), (right, self.height), Ink::Fill(hex, opacity));
             if !named.contains(&&band.name[..]) && !band.name.is_empty() {
                 named.push(&band.name);
-                write(self.plot, &clean(&band.name), &small(SOFT, HPos::Left), left + 5.0, 9.0)?;
+                self.svg.words(&band.name, (left + 5.0, 9.0), Anchor::Start, SOFT);
             }
         }
-        Ok(())
     }
 
-    fn draw_marks(&self, chart: &Chart) -> Drawn {
+    fn draw_marks(&mut self, chart: &Chart) {
         let place = |mark: &Mark| if let Mark::At(x, _) = mark { Some(self.x.share(*x) * self.width) } else { None };
         let places: Vec<f64> = chart.marks.iter().filter_map(place).collect();
         for mark in &chart.marks {
@@ -339,98 +223,89 @@ impl<'a, 'b> Frame<'a, 'b> {
                         Some(other) => other > 0.0,
                         None => x > 0.7 * self.width,
                     };
-                    let (anchor, near) = if left { (HPos::Right, x - 5.0) } else { (HPos::Left, x + 5.0) };
+                    let (anchor, near) = if left { (Anchor::End, x - 5.0) } else { (Anchor::Start, x + 5.0) };
                     ((x, 0.0), (x, self.height), text, anchor, (near, 9.0))
                 }
                 Mark::Level(y, text) => {
                     let y = (1.0 - self.y.share(*y)) * self.height;
                     let near = if y < 18.0 { y + 9.0 } else { y - 9.0 };
-                    ((0.0, y), (self.width, y), text, HPos::Right, (self.width - 4.0, near))
+                    ((0.0, y), (self.width, y), text, Anchor::End, (self.width - 4.0, near))
                 }
             };
-            if !self.inside(from) {
-                continue;
+            if self.inside(from) {
+                self.svg.path(&[from, to], Ink::Dashes(SOFT, 1.0, [4.0, 4.0]));
+                self.svg.words(text, at, anchor, SOFT);
             }
-            let ends = [from, to].map(|(x, y)| (fine(x), fine(y)));
-            self.plot.draw(&DashedPathElement::new(ends, fine(4.0), fine(4.0), stroke(SOFT, 1.0)))?;
-            write(self.plot, &clean(text), &small(SOFT, anchor), at.0, at.1)?;
         }
-        Ok(())
     }
 
-    fn draw_series(&self, series: &Series, colour: Colour) -> Drawn {
+    fn draw_series(&mut self, series: &Series, colour: Colour) {
         let hex = colour.hex().0;
         let places = self.places(&series.points);
         if !series.spread.is_empty() {
             let low = self.places(&series.spread.iter().map(|&(x, low, _)| (x, low)).collect::<Vec<_>>());
             let high = self.places(&series.spread.iter().map(|&(x, _, high)| (x, high)).collect::<Vec<_>>());
-            self.fill(low.into_iter().chain(high.into_iter().rev()), hex, 0.15)?;
+            self.fill(low.into_iter().chain(high.into_iter().rev()), Ink::Fill(hex, 0.15));
         }
-        let style = stroke(hex, if series.thin { 0.8 } else { 2.0 });
+        let width = if series.thin { 0.8 } else { 2.0 };
+        let ink = if series.dashed { Ink::Dashes(hex, width, [6.0, 4.0]) } else { Ink::Line(hex, width) };
         match series.shape {
-            Shape::Line => self.draw_line(&places, series.dashed, style)?,
-            Shape::Step => self.draw_line(&stairs(&places), series.dashed, style)?,
-            Shape::Points => {
-                for &(x, y) in places.iter().filter(|&&place| self.inside(place)) {
-                    self.plot.draw(&Circle::new((fine(x), fine(y)), fine(2.5), rgb(hex, 0.85).filled()))?;
-                }
-            }
-            Shape::Area => self.fill(places.iter().copied(), hex, AREA)?,
+            Shape::Line => self.draw_line(&places, ink),
+            Shape::Step => self.draw_line(&stairs(&places), ink),
+            Shape::Points => self.draw_points(&places, 2.5, Ink::Fill(hex, 0.85)),
+            Shape::Area => self.fill(places.iter().copied(), Ink::Fill(hex, AREA)),
         }
         // A line of one point is no line, and one of a few says little without them.
         if matches!(series.shape, Shape::Line | Shape::Step) && places.len() <= FEW && !series.thin {
-            for &(x, y) in places.iter().filter(|&&place| self.inside(place)) {
-                self.plot.draw(&Circle::new((fine(x), fine(y)), fine(2.8), rgb(hex, 1.0).filled()))?;
-            }
+            self.draw_points(&places, 2.8, Ink::Fill(hex, 1.0));
         }
         for dot in series.dots.iter().filter(|dot| dot.x.is_finite() && dot.y.is_finite()) {
-            let (x, y) = self.place(dot.x, dot.y);
-            if self.inside((x, y)) {
-                let inner = if dot.filled { rgb(hex, 1.0) } else { rgb("#ffffff", 1.0) };
-                self.plot.draw(&Circle::new((fine(x), fine(y)), fine(4.0), inner.filled()))?;
-                self.plot.draw(&Circle::new((fine(x), fine(y)), fine(4.0), stroke(hex, 1.6)))?;
-            }
+            let place = self.place(dot.x, dot.y);
+            let inner = if dot.filled { hex } else { "#ffffff" };
+            self.draw_points(&[place], 4.0, Ink::Fill(inner, 1.0));
+            self.draw_points(&[place], 4.0, Ink::Line(hex, 1.6));
         }
-        Ok(())
     }
 
-    fn places(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    fn places(&self, points: &[(f64, f64)]) -> Vec<Place> {
         let places = points.iter().map(|&(x, y)| self.place(x, y));
         places.filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
     }
 
-    fn draw_line(&self, places: &[(f64, f64)], dashed: bool, style: ShapeStyle) -> Drawn {
-        for piece in pieces_within(places, self.width, self.height) {
-            let points: Vec<(i32, i32)> = piece.iter().map(|&(x, y)| (fine(x), fine(y))).collect();
-            match dashed {
-                true => self.plot.draw(&DashedPathElement::new(points, fine(6.0), fine(4.0), style))?,
-                false => self.plot.draw(&PathElement::new(points, style))?,
+    fn draw_points(&mut self, places: &[Place], radius: f64, ink: Ink) {
+        for &place in places {
+            if self.inside(place) {
+                self.svg.circle(place, radius, ink);
             }
         }
-        Ok(())
+    }
+
+    fn draw_line(&mut self, places: &[Place], ink: Ink) {
+        for piece in pieces_within(places, self.width, self.height) {
+            self.svg.path(&piece, ink);
+        }
     }
 
     /// A filled region; what lies off the axes is pressed to the border.
-    fn fill(&self, corners: impl Iterator<Item = (f64, f64)>, hex: &str, opacity: f64) -> Drawn {
-        let within = |(x, y): (f64, f64)| (fine(x.clamp(0.0, self.width)), fine(y.clamp(0.0, self.height)));
-        let corners: Vec<(i32, i32)> = corners.map(within).collect();
-        match corners.len() {
-            0..3 => Ok(()),
-            _ => self.plot.draw(&Polygon::new(corners, rgb(hex, opacity).filled())),
+    fn fill(&mut self, corners: impl Iterator<Item = Place>, ink: Ink) {
+        let within = |(x, y): Place| (x.clamp(0.0, self.width), y.clamp(0.0, self.height));
+        let corners: Vec<Place> = corners.map(within).collect();
+        if corners.len() > 2 {
+            self.svg.area(&corners, ink);
         }
     }
 }
 
 /// Each height holds until the next place.
-fn stairs(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let corner = |pair: &[(f64, f64)]| [pair[0], (pair[1].0, pair[0].1)];
+fn stairs(places: &[Place]) -> Vec<Place> {
+    let corner = |pair: &[Place]| [pair[0], (pair[1].0, pair[0].1)];
     places.windows(2).flat_map(corner).chain(places.last().copied()).collect()
 }
 
 /// A line cut at the borders of a rectangle.
-fn pieces_within(places: &[(f64, f64)], width: f64, height: f64) -> Vec<Vec<(f64, f64)>> {
-    let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
-    let mut open: Option<(f64, f64)> = None;
+fn pieces_within(places: &[Place], width: f64, height: f64) -> Vec<Vec<Place>> {
+    let mut pieces: Vec<Vec<Place>> = Vec::new();
+    let mut open: Option<Place> = None;
     for pair in places.windows(2) {
         let Some((from, to)) = segment_within(pair[0], pair[1], width, height) else {
             open = None;
@@ -446,7 +321,7 @@ fn pieces_within(places: &[(f64, f64)], width: f64, height: f64) -> Vec<Vec<(f64
 }
 
 /// The part of a segment that lies in the rectangle (Liang and Barsky); half a pixel more, for rounding.
-fn segment_within(from: (f64, f64), to: (f64, f64), width: f64, height: f64) -> Option<((f64, f64), (f64, f64))> {
+fn segment_within(from: Place, to: Place, width: f64, height: f64) -> Option<(Place, Place)> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);
     let borders = [(-dx, from.0 + 0.5), (dx, width + 0.5 - from.0), (-dy, from.1 + 0.5), (dy, height + 0.5 - from.1)];
@@ -467,56 +342,28 @@ fn segment_within(from: (f64, f64), to: (f64, f64), width: f64, height: f64) -> 
     (enter <= leave).then(|| (at(enter), at(leave)))
 }
 
-impl Ranged for Scale {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        limit.0 + (self.share(*value) * f64::from(limit.1 - limit.0)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> std::ops::Range<f64> {
-        let (low, high) = self.ends();
-        low..high
-    }
-}
-
-impl ValueFormatter<f64> for Scale {
-    fn format_ext(&self, value: &f64) -> String {
-        self.words(*value)
-    }
-}
-
 // ---- bars ------------------------------------------------------------------------------------------------------
 
 /// From one bar to the next.
 const BAR: f64 = 26.0;
 
-fn draw_bars(area: &Canvas, bars: &Bars, titled: bool) -> Drawn {
-    head(area, &bars.title, titled)?;
-    let (names, values) = (small(INK, HPos::Right), small(SOFT, HPos::Left));
-    let widest = |texts: &mut dyn Iterator<Item = String>, style: &TextStyle| {
-        texts.map(|text| width_of(area, &text, style)).fold(0.0, f64::max)
-    };
-    let left = MARGIN + widest(&mut bars.bars.iter().map(|bar| name(&bar.name)), &names) + 10.0;
-    let right = size(area).0 - MARGIN - widest(&mut bars.bars.iter().map(|bar| bar.words.clone()), &values) - 8.0;
+fn draw_bars(svg: &mut Svg, bars: &Bars, width: f64, titled: bool) {
+    head(svg, &bars.title, titled);
+    let names: Vec<String> = bars.bars.iter().map(|bar| name(&bar.name)).collect();
+    let left = MARGIN + names.iter().map(|name| width_of(name)).fold(0.0, f64::max) + 10.0;
+    let right = width - MARGIN - bars.bars.iter().map(|bar| width_of(&bar.words)).fold(0.0, f64::max) - 8.0;
     let wide = (right - left).max(20.0);
     let (zero, ends) = bars.shares();
     let top = MARGIN + LINE + 10.0;
-    for (at, (bar, (from, to))) in bars.bars.iter().zip(&ends).enumerate() {
+    for (at, ((bar, name), (from, to))) in bars.bars.iter().zip(&names).zip(ends).enumerate() {
         let middle = top + BAR * (at as f64 + 0.5);
-        write(area, &name(&bar.name), &names, left - 10.0, middle)?;
-        let corners = [(left + from * wide, middle - 8.0), (left + to * wide, middle + 8.0)];
-        let corners = corners.map(|(x, y)| (fine(x), fine(y)));
-        area.draw(&Rectangle::new(corners, rgb(bar.colour.hex().0, 1.0).filled()))?;
-        write(area, &clean(&bar.words), &values, left + to * wide + 7.0, middle)?;
+        let (begin, end) = (left + from * wide, left + to * wide);
+        svg.words(name, (left - 10.0, middle), Anchor::End, INK);
+        svg.rectangle((begin, middle - 8.0), (end, middle + 8.0), Ink::Fill(bar.colour.hex().0, 1.0));
+        svg.words(&bar.words, (end + 7.0, middle), Anchor::Start, SOFT);
     }
-    let line = [(left + zero * wide, top - 2.0), (left + zero * wide, top + BAR * bars.bars.len() as f64 + 2.0)];
-    area.draw(&PathElement::new(line.map(|(x, y)| (fine(x), fine(y))).to_vec(), stroke(AXIS, 1.0)))
+    let (at, bottom) = (left + zero * wide, top + BAR * bars.bars.len() as f64);
+    svg.path(&[(at, top - 2.0), (at, bottom + 2.0)], Ink::Line(AXIS, 1.0));
 }
 
 #[cfg(test)]

@@ -20,10 +20,12 @@ mod bars;
 mod colour;
 mod draw;
 mod figure;
+mod letters;
 mod number;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
+mod svg;
 
 pub use bars::{Bar, Bars};
 pub use colour::{Colour, PALETTE};

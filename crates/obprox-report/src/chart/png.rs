@@ -3,8 +3,11 @@
 use obprox::{Error, Result};
 use resvg::{tiny_skia, usvg};
 
-use super::{Figure, draw};
+use super::Figure;
 
+/// The fonts that words are written in: plain, and of titles.
+pub(super) const FONTS: [&[u8]; 2] =
+    [include_bytes!("../../assets/Inter-Regular.otf"), include_bytes!("../../assets/Inter-SemiBold.otf")];
 /// How many pixels of a PNG stand for one of the SVG: screens are finer than they were.
 const DENSITY: f32 = 2.0;
 /// More than this many pixels are no picture.
@@ -17,7 +20,7 @@ impl Figure {
         let mut options = usvg::Options { font_family: "Inter".into(), ..usvg::Options::default() };
         let fonts = options.fontdb_mut();
         fonts.load_system_fonts();
-        draw::FONTS.iter().for_each(|(_, font)| fonts.load_font_data(font.to_vec()));
+        FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
         fonts.set_sans_serif_family("Inter");
         let tree = usvg::Tree::from_str(&self.to_svg(), &options).map_err(|error| failed(error.to_string()))?;
         let size = tree.size().to_int_size();

@@ -19,6 +19,7 @@ use crate::report::{Problem, Report};
 use crate::table;
 use crate::text::{file_name, shell};
 use data::Data;
+use policy::POLICY;
 
 const STYLE: &str = include_str!("../../assets/page.css");
 const SCRIPT: &str = include_str!("../../assets/page.js");
@@ -39,7 +40,7 @@ pub fn html(report: &Report) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy::of(&[UPLOT.0, SCRIPT]));
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · obprox" }

@@ -1,8 +1,8 @@
 //! Planted problems of any shape: sparse rows, a few true weights, targets made from them.
 
+use rand::rngs::ChaCha8Rng;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Poisson, StandardNormal, Zipf};
 use rayon::prelude::*;
 

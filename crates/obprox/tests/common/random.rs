@@ -3,8 +3,8 @@
 use obprox::data::{Dataset, Matrix};
 use obprox::loss::LossKind;
 use obprox::{Lambda, Problem, Terms};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::plain::Plain;
 

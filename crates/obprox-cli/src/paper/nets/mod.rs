@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use obprox::MethodKind;
-use obprox_infer::images::Preprocessing;
+use obprox_infer::images::{Data, Preprocessing};
 use obprox_infer::{Architecture, Kind, Model, Training};
-use obprox_nn::data::Data;
 use obprox_nn::train::{Run, Settings};
 use obprox_nn::{Net, device, initial_weights};
 

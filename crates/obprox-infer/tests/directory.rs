@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use obprox_nn::data::read;
+use obprox_infer::images::read_directory;
 
 fn idx(sizes: &[u32], values: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, sizes.len() as u8];
@@ -20,7 +20,7 @@ fn write_idx(directory: &Path, part: &str, count: u32) {
 }
 
 fn refusal(path: &Path) -> String {
-    let error = read(path, [1, 2, 2], None).unwrap_err();
+    let error = read_directory(path, [1, 2, 2], None).unwrap_err();
     assert!(error.is_input());
     error.to_string()
 }
@@ -30,15 +30,15 @@ fn idx_files_have_two_parts_and_numbered_classes() {
     let directory = tempfile::tempdir().unwrap();
     write_idx(directory.path(), "train", 7);
     write_idx(directory.path(), "t10k", 3);
-    let data = read(directory.path(), [1, 2, 2], None).unwrap();
+    let data = read_directory(directory.path(), [1, 2, 2], None).unwrap();
     assert_eq!((data.train.len(), data.test.as_ref().unwrap().len()), (7, 3));
     assert_eq!(data.classes, ["0", "1", "2"]);
     assert_eq!(data.train.image(1), [4, 5, 6, 7]);
     assert_eq!(data.train.labels().unwrap(), [0, 1, 2, 0, 1, 2, 0]);
     // Grey spreads over three channels, and the size is changed.
-    assert_eq!(read(directory.path(), [3, 4, 4], None).unwrap().train.shape(), [3, 4, 4]);
+    assert_eq!(read_directory(directory.path(), [3, 4, 4], None).unwrap().train.shape(), [3, 4, 4]);
     // A limit draws the same images every time.
-    let few = || read(directory.path(), [1, 2, 2], Some(4)).unwrap().train;
+    let few = || read_directory(directory.path(), [1, 2, 2], Some(4)).unwrap().train;
     assert_eq!((few().len(), few().pixels()), (4, few().pixels()));
 }
 
@@ -49,7 +49,7 @@ fn cifar_batches_are_joined_in_order() {
     fs::write(directory.path().join("data_batch_1.bin"), [record(3, 1), record(9, 2)].concat()).unwrap();
     fs::write(directory.path().join("data_batch_2.bin"), record(0, 3)).unwrap();
     fs::write(directory.path().join("test_batch.bin"), record(5, 4)).unwrap();
-    let data = read(directory.path(), [3, 32, 32], None).unwrap();
+    let data = read_directory(directory.path(), [3, 32, 32], None).unwrap();
     assert_eq!(data.train.labels().unwrap(), [3, 9, 0]);
     assert_eq!(data.test.unwrap().labels().unwrap(), [5]);
     assert_eq!(data.classes[9], "truck");

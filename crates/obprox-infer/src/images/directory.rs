@@ -1,4 +1,4 @@
-//! A directory → training and test images.
+//! A directory → images to train on and to test on.
 //!
 //! Known by what is in it: the idx files of MNIST and its kin, the binary files of CIFAR-10, or class-named folders of
 //! pictures, themselves in `train` and `test` (or `val`) where there are such folders.
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use obprox::sampler::{Batch, Sampler};
 use obprox::{Error, Result};
-use obprox_infer::images::{self, CIFAR10_LABELS, Images, read_folder};
+
+use super::{CIFAR10_LABELS, Images, read, read_folder};
 
 /// Images of one size in two parts.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Data {
 
 /// Reads a directory of images, or one file of them, brought to a shape of channels, height and width. `limit` keeps
 /// so many of the training images, drawn at random but always the same ones.
-pub fn read(path: &Path, shape: [usize; 3], limit: Option<usize>) -> Result<Data> {
+pub fn read_directory(path: &Path, shape: [usize; 3], limit: Option<usize>) -> Result<Data> {
     let (train, test, classes) = find(path)?.read(shape, limit)?;
     let train = labelled(path, train)?;
     let test = test.map(|test| labelled(path, test)).transpose()?;
@@ -119,9 +120,9 @@ impl Source {
 }
 
 fn joined(files: &[PathBuf]) -> Result<Images> {
-    let mut all = images::read(&files[0])?;
+    let mut all = read(&files[0])?;
     for file in &files[1..] {
-        all.append(images::read(file)?).map_err(about(file))?;
+        all.append(read(file)?).map_err(about(file))?;
     }
     Ok(all)
 }
