@@ -3,19 +3,24 @@
 //! min over (x, b): F = (1/N) Σ wᵢ·loss(yᵢ, x·dᵢ + b) + λ Σ_j w_j|x_j| + (λ₂/2)‖x‖₂², the rows' weights wᵢ scaled to
 //! mean 1, b never penalised.
 
-use std::ops::Range;
+mod point;
+mod shards;
+mod views;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Buffer, Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
-use crate::loss::{Coupled, Loss, LossKind, Offset, Task};
+pub use self::point::Point;
+use self::shards::check_uncoupled;
+use crate::data::{Dataset, Matrix, Recipe, Scaling, ShardedData, standardise};
+use crate::loss::{Coupled, Loss, Offset};
 use crate::memory;
-use crate::penalty::{Blockwise, Penalty, Regularization, Separable};
+use crate::penalty::{Blockwise, Penalty, Regularization};
 use crate::rows::at_zero::AtZero;
-use crate::rows::remote::{Kept as KeptFeatures, RemoteData, Shard, Statement, Weighing};
-use crate::rows::{Answer, Disk, Memory, Remote, Shards, Task as Pass, stays_in_rows};
-use crate::targets::{ClassWeights, Targets, check_labels, check_weights};
+use crate::rows::remote::{RemoteData, Weighing};
+use crate::rows::{Disk, Memory, Remote, Shards, stays_in_rows};
+use crate::targets::{ClassWeights, Targets, check_weights};
 use crate::{Error, Result};
 
 /// What a fit takes for a weight, at the least: the weight, its slope and bound, and what the solver keeps of it.
@@ -116,120 +121,6 @@ impl Problem {
         Self::of(data, None, loss, terms)
     }
 
-    /// States a problem whose rows stay on a disk and are read shard by shard. What is kept in memory for each row is its
-    /// target, and its weight where rows have weights.
-    pub fn of_shards(shards: Arc<ShardedData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
-        let targets = shards.targets()?;
-        Self::of_shards_with(shards, targets, loss, terms)
-    }
-
-    /// The same with other targets than the shards have, one a row.
-    pub fn of_shards_with(
-        shards: Arc<ShardedData>,
-        targets: impl Into<Buffer<f64>>,
-        loss: Arc<dyn Loss>,
-        terms: &Terms,
-    ) -> Result<Self> {
-        let targets = targets.into();
-        if targets.len() != shards.n_rows() {
-            let message = format!("{} targets for {} rows", targets.len(), shards.n_rows());
-            return Err(Error::parameter("targets", message));
-        }
-        let matrix = Matrix::from_rows(shards.n_cols(), &[]);
-        let names = shards.names().map(<[String]>::to_vec);
-        let data = Dataset { matrix, targets, names, recipe: shards.recipe().cloned().map(Arc::new) };
-        Self::of(data, Some(shards), loss, terms)
-    }
-
-    /// States a problem whose rows stay on other machines, which also have the weights of the rows.
-    pub fn of_remote(remote: Arc<RemoteData>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
-        if terms.offset.is_some() {
-            return Err(Error::parameter("offset", "rows on other machines have their offsets with them"));
-        }
-        if terms.standardize || terms.row_weights.is_some() {
-            let message = "rows on other machines are worked on as they are, and have their weights with them";
-            return Err(Error::parameter("standardize", message));
-        }
-        let (n_rows, n_cols) = (remote.n_rows(), remote.n_cols());
-        check_shape(n_rows, n_cols, loss.outputs())?;
-        let weights = check_feature_weights(terms, n_cols)?;
-        if LossKind::from_name(loss.name(), loss.parameter()).is_none() {
-            return Err(Error::parameter("loss", format!("the {} loss is not known on other machines", loss.name())));
-        }
-        check_uncoupled(loss.as_ref())?;
-        let labels = check_labels(remote.labels(loss.as_ref())?, loss.as_ref())?;
-        let (weighing, total) = remote.weigh(&labels, terms.class_weights.as_ref())?;
-        let targets = Targets::remote(remote.first_target().unwrap_or(0.0), labels, total, loss.as_ref());
-        let blocks = blockwise(terms, None, n_cols, loss.outputs())?;
-        let problem = Self {
-            matrix: Arc::new(Matrix::from_rows(n_cols, &[])),
-            targets,
-            names: remote.names().map(Into::into),
-            recipe: None,
-            loss,
-            coupled: None,
-            regularization: Regularization { l1: 0.0, l2: 0.0, weights: weights.map(Into::into), blocks },
-            intercept: terms.intercept,
-            view: View { weighing: Arc::new(weighing), ..View::default() },
-            shards: None,
-            remote: Some(remote),
-            of_rows: None,
-            at_zero: Arc::default(),
-        };
-        problem.looked_at()?.with_lambda(terms.lambda)?.with_l2(terms.l2)
-    }
-
-    /// What whoever has a shard must know of this problem.
-    pub(crate) fn statement(&self) -> Statement {
-        Statement {
-            loss: (self.loss.name().into(), self.loss.parameter()),
-            outputs: self.loss.outputs() as u64,
-            width: self.loss.width(),
-            labels: self.labels().to_vec(),
-            weighing: self.view.weighing.as_ref().clone(),
-            offsets: self.remote.as_ref().is_some_and(|remote| remote.has_offsets()),
-            intercept: self.intercept,
-            n_rows: self.n_rows() as u64,
-            n_cols: self.n_columns_of_data() as u64,
-            kept: self.view.kept.clone().map(KeptFeatures),
-        }
-    }
-
-    /// The rows of a shard on this machine, of a problem that was stated elsewhere; for the rows' own work, which does not
-    /// ask for the penalty.
-    pub(crate) fn of_remote_shard(shard: &Shard, statement: &Statement) -> Result<Self> {
-        let mut loss = statement.build_loss()?;
-        let Shard { data, weights, offsets, name } = shard;
-        let class = |row: usize| statement.labels.partition_point(|&label| label < data.targets[row]);
-        let weights = statement.weighing.weights(weights.as_deref(), data.targets.len(), class);
-        let mut targets = Targets::of_remote_shard(data.targets.clone(), weights, &statement.labels, loss.as_ref());
-        if let Some(offsets) = offsets {
-            let with = Offset::new(loss, offsets, targets.values);
-            let with = with.map_err(|error| Error::file(name.clone(), error.to_string()))?;
-            (targets.values, loss) = (with.rows().into(), Arc::new(with));
-        }
-        let matrix = data.matrix.clone().widened(statement.n_cols as usize);
-        let matrix = match &statement.kept {
-            Some(kept) => matrix.keep_columns(&kept.0),
-            None => matrix,
-        };
-        Ok(Self {
-            matrix: Arc::new(matrix.filled()),
-            targets,
-            names: None,
-            recipe: None,
-            loss,
-            coupled: None,
-            regularization: Regularization::l1(0.0),
-            intercept: statement.intercept,
-            view: View::default(),
-            shards: None,
-            remote: None,
-            of_rows: Some(statement.n_rows as usize),
-            at_zero: Arc::default(),
-        })
-    }
-
     fn of(data: Dataset, mut shards: Option<Arc<ShardedData>>, loss: Arc<dyn Loss>, terms: &Terms) -> Result<Self> {
         let (n_rows, n_cols) = (data.targets.len(), data.matrix.n_cols());
         check_shape(n_rows, n_cols, loss.outputs())?;
@@ -279,87 +170,12 @@ impl Problem {
             of_rows: None,
             at_zero: Arc::default(),
         };
-        problem.looked_at()?.with_lambda(terms.lambda)?.with_l2(terms.l2)
+        problem.with_at_zero()?.with_lambda(terms.lambda)?.with_l2(terms.l2)
     }
 
     /// The problem with what x = 0 tells of it.
-    fn looked_at(self) -> Result<Self> {
+    fn with_at_zero(self) -> Result<Self> {
         Ok(Self { at_zero: Arc::new(AtZero::of(&self)?), ..self })
-    }
-
-    /// Whether the rows are in shards, on a disk or on other machines.
-    pub fn in_shards(&self) -> bool {
-        self.shards.is_some() || self.remote.is_some()
-    }
-
-    /// The shards on other machines, where they are there.
-    pub fn remote(&self) -> Option<&Arc<RemoteData>> {
-        self.remote.as_ref()
-    }
-
-    /// The shards that the rows are in, where they are not in memory.
-    pub fn shards(&self) -> Option<&ShardedData> {
-        self.shards.as_deref()
-    }
-
-    /// Asks for rows in memory, for `what`.
-    pub(crate) fn check_in_memory(&self, what: &str) -> Result<()> {
-        match self.in_shards() {
-            true => Err(Error::Data(format!("{what} needs the rows in memory, and these are in shards"))),
-            false => Ok(()),
-        }
-    }
-
-    /// The rows that f is a mean over: those of all shards, where these are of one.
-    pub(crate) fn total_rows(&self) -> usize {
-        self.of_rows.unwrap_or_else(|| self.n_rows())
-    }
-
-    /// Reads the shards that are `wanted`, in their order and one ahead, each as a problem of its rows.
-    pub(crate) fn read_shards<'a>(
-        &'a self,
-        wanted: impl Fn(usize) -> bool,
-    ) -> impl Iterator<Item = Result<(Range<usize>, Self)>> + 'a {
-        let wanted = (0..self.shards.as_ref().map_or(0, |shards| shards.n_shards())).filter(|&at| wanted(at)).collect();
-        self.read_rows(self.view.kept.clone(), wanted).map(|shard| {
-            let (rows, matrix) = shard?;
-            let targets = self.targets.of_shard(rows.clone());
-            let view = View { kept: None, ..self.view.clone() };
-            let (matrix, of_rows) = (Arc::new(matrix), Some(self.n_rows()));
-            Ok((rows, Self { matrix, targets, view, shards: None, of_rows, ..self.clone() }))
-        })
-    }
-
-    /// The targets and weights of each shard on a disk, as problems without columns.
-    pub(crate) fn targets_of_shards(&self) -> impl Iterator<Item = Self> + '_ {
-        let ranges = self.shards.iter().flat_map(|shards| shards.ranges());
-        ranges.map(|rows| {
-            let targets = self.targets.of_shard(rows);
-            Self { targets, shards: None, of_rows: Some(self.n_rows()), ..self.clone() }
-        })
-    }
-
-    /// A pass over the shards at x = 0.
-    pub(crate) fn at_zero_of_shards(&self, task: &Pass) -> Result<Answer> {
-        match &self.remote {
-            Some(_) => Remote::at_zero(self, task),
-            None => Disk::at_zero(self, task),
-        }
-    }
-
-    /// Reads some shards in the order given and one ahead: the rows with some of the columns.
-    pub(crate) fn read_rows(
-        &self,
-        columns: Option<Arc<[u32]>>,
-        wanted: Vec<usize>,
-    ) -> impl Iterator<Item = Result<(Range<usize>, Matrix)>> + use<> {
-        let read = |shards: &Arc<ShardedData>| shards.read(columns, wanted);
-        self.shards.as_ref().map(read).into_iter().flatten()
-    }
-
-    /// The same rows of a shard with these columns alone; for the rows' own work, which does not ask for the penalty.
-    pub(crate) fn with_columns(&self, columns: &[u32]) -> Self {
-        Self { matrix: Arc::new(self.matrix.keep_columns(columns)), ..self.clone() }
     }
 
     /// For each feature the largest |∂f/∂x_j| there can be at any point, where that is known and features are many.
@@ -375,86 +191,6 @@ impl Problem {
     /// ∂f/∂x there, where it was kept.
     pub(crate) fn slopes_at_zero(&self) -> Option<&[f64]> {
         self.at_zero.slopes.as_deref()
-    }
-
-    /// The same problem at another λ; the data is shared.
-    pub fn with_lambda(mut self, lambda: Lambda) -> Result<Self> {
-        let value = match lambda {
-            Lambda::OverN => 1.0 / self.n_rows() as f64,
-            Lambda::OfMax(fraction) => fraction * self.lambda_max(),
-            Lambda::Value(value) => value,
-        };
-        if !(value.is_finite() && value >= 0.0) {
-            return Err(Error::parameter("lambda", format!("{value} must be a finite number, not negative")));
-        }
-        self.regularization.l1 = value;
-        Ok(self)
-    }
-
-    /// The same problem at another λ₂; the data is shared.
-    pub fn with_l2(mut self, l2: f64) -> Result<Self> {
-        if !(l2.is_finite() && l2 >= 0.0) {
-            return Err(Error::parameter("l2", format!("{l2} must be a finite number, not negative")));
-        }
-        self.regularization.l2 = l2;
-        Ok(self)
-    }
-
-    /// The same problem learnt from the other rows; the data is shared. The held-out rows weigh nothing and the weights
-    /// of the rest are brought to mean 1 again, so f is the mean over the rest and λ keeps its meaning; λ_max is that
-    /// of the rest. Columns that were standardised keep the scale they have on all rows.
-    pub fn holding_out(&self, rows: &[u32]) -> Result<Self> {
-        self.check_in_memory("cross-validation")?;
-        let targets = self.targets.holding_out(rows)?;
-        self.coupled.iter().try_for_each(|coupled| coupled.check(targets.weights.as_deref()))?;
-        Self { targets, ..self.clone() }.looked_at()
-    }
-
-    /// The same problem on some of its rows alone, which are copied: f is their mean, and λ keeps its meaning.
-    pub(crate) fn on_rows(&self, rows: &[u32]) -> Result<Self> {
-        let (matrix, targets) = (Arc::new(self.matrix.keep_rows(rows)), self.targets.of_rows(rows)?);
-        let view = View { columns: None, ..self.view.clone() };
-        let coupled = self.loss.coupled(&targets.values);
-        coupled.iter().try_for_each(|coupled| coupled.check(targets.weights.as_deref()))?;
-        Self { matrix, targets, coupled, view, ..self.clone() }.looked_at()
-    }
-
-    /// The same problem feature by feature: on these features alone, which rise and are numbered anew, or on all. It has
-    /// the same optimum where the others are 0 there. Names, scaling and rows stay with the whole problem.
-    pub(crate) fn by_columns(&self, features: Option<&[u32]>) -> Self {
-        let columns = Some(Arc::new(self.matrix.transposed(features)));
-        let problem = features.map_or_else(|| self.clone(), |features| self.without_others(features));
-        Self { view: View { columns, ..problem.view.clone() }, ..problem }
-    }
-
-    /// The same problem on these features alone, which rise and are numbered anew; the others are left out of the rows. It
-    /// has the same optimum where they are 0 there. Names and scaling stay with the whole problem.
-    pub(crate) fn on_features(&self, features: &[u32]) -> Self {
-        let mut problem = self.without_others(features);
-        problem.matrix = Arc::new(self.matrix.keep_columns(features));
-        if self.in_shards() {
-            let before = |&feature: &u32| self.view.kept.as_ref().map_or(feature, |kept| kept[feature as usize]);
-            problem.view.kept = Some(features.iter().map(before).collect());
-        }
-        problem
-    }
-
-    /// The same without penalty on these features alone, whatever it was, in the units of the scaled columns and without names.
-    pub(crate) fn unpenalised_on(&self, features: &[u32]) -> Self {
-        let view = View { scaling: None, ..self.view.clone() };
-        let plain = Self { regularization: Regularization::l1(0.0), view, names: None, recipe: None, ..self.clone() };
-        plain.on_features(features)
-    }
-
-    fn without_others(&self, features: &[u32]) -> Self {
-        let view = View { left_out: self.n_features() - features.len(), ..self.view.clone() };
-        let at_zero = Arc::new(self.at_zero.of_features(features));
-        Self { view, at_zero, regularization: self.regularization.keep(features), ..self.clone() }
-    }
-
-    /// The same problem with another loss for the same targets; λ keeps its value.
-    pub(crate) fn with_loss(&self, loss: Arc<dyn Loss>) -> Result<Self> {
-        Self { loss, ..self.clone() }.looked_at()
     }
 
     /// The rows, for whoever has jobs for them.
@@ -608,60 +344,6 @@ impl Problem {
     /// How the columns were scaled, where they were.
     pub fn scaling(&self) -> Option<&Scaling> {
         self.view.scaling.as_deref()
-    }
-}
-
-/// Weights x (feature j, output k at j·K + k) and intercepts b of a problem.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    /// x.
-    pub weights: Vec<f64>,
-    /// b, one an output; zeros where the problem has no intercept.
-    pub intercept: Vec<f64>,
-}
-
-impl Point {
-    /// x = 0, b = 0.
-    pub fn zero(problem: &Problem) -> Self {
-        let outputs = problem.outputs();
-        Self { weights: vec![0.0; problem.n_features() * outputs], intercept: vec![0.0; outputs] }
-    }
-
-    /// The weights that are not zero, by their place.
-    pub(crate) fn nonzeros(&self) -> Vec<(u32, f64)> {
-        let nonzero = self.weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
-        nonzero.map(|(at, &weight)| (at as u32, weight)).collect()
-    }
-
-    /// The same point without what the loss does not see. Of several intercepts a softmax sees the differences alone: they
-    /// get mean 0. Where rows are compared with each other there is nothing to see of one: it becomes 0.
-    pub(crate) fn settled(mut self, problem: &Problem) -> Self {
-        match problem.loss().task() {
-            Task::Classes => {
-                let mean = self.intercept.iter().sum::<f64>() / self.intercept.len() as f64;
-                self.intercept.iter_mut().for_each(|value| *value -= mean);
-            }
-            Task::Survival => self.intercept.fill(0.0),
-            _ => {}
-        }
-        self
-    }
-
-    /// Whether every number is finite.
-    pub fn is_finite(&self) -> bool {
-        self.weights.iter().chain(&self.intercept).all(|value| value.is_finite())
-    }
-}
-
-/// Refuses a loss whose rows must be in one memory.
-fn check_uncoupled(loss: &dyn Loss) -> Result<()> {
-    match loss.coupled(&[]) {
-        Some(_) => {
-            let name = loss.name();
-            let message = format!("the {name} loss compares all rows with each other: they must be in one memory");
-            Err(Error::parameter("loss", message))
-        }
-        None => Ok(()),
     }
 }
 

@@ -92,7 +92,7 @@ pub(crate) mod newton {
     pub(crate) const MOST_HIDDEN: usize = 3;
     /// A coordinate is left out of a step where it is zero and its slope is below this share of its λ: a smaller Hessian against
     /// one that lacks what turns out to be wanted.
-    pub(crate) const LIVELY: f64 = 0.7;
+    pub(crate) const ACTIVE: f64 = 0.7;
     /// Coordinates. A Hessian that lacks no more than that is given their lines; with more it is made anew on all threads.
     pub(crate) const MOST_MISSING: usize = 48;
     /// How much further steps go that need no new Hessian.
@@ -105,7 +105,7 @@ pub(crate) mod newton {
 }
 
 /// Hessians that are kept.
-pub(crate) mod held {
+pub(crate) mod cached {
     /// Relative to the curvature. Dampings up to this one are all alike, and do not cost a Hessian.
     pub(crate) const NO_DAMPING: f64 = 1e-6;
 }

@@ -52,25 +52,25 @@ impl InSet {
     /// The blocks and the free coordinates that have any curvature, with the Hessian on each that `hessian` gives.
     pub fn parts(&self, hessian: impl Fn(&[usize]) -> Vec<f64>) -> Vec<Part> {
         let free = self.free.iter().map(|&index| (None, vec![index]));
-        let held = self.blocks.iter().map(|(number, indices)| (Some(*number), indices.clone()));
+        let known = self.blocks.iter().map(|(number, indices)| (Some(*number), indices.clone()));
         let part = |(number, indices): (Option<usize>, Vec<usize>)| {
             let hessian = hessian(&indices);
             Part { curvature: largest_curvature(&hessian, indices.len()), number, indices, hessian }
         };
-        held.chain(free).map(part).filter(|part| part.curvature > 0.0).collect()
+        known.chain(free).map(part).filter(|part| part.curvature > 0.0).collect()
     }
 
     /// Which coordinates a step may move: those of blocks that are not zero, or whose slopes have at least this share of
     /// what a zero withstands, and what is in none.
-    pub fn lively(&self, x: &[f64], u: &[f64], share: f64) -> Vec<bool> {
-        let mut lively = vec![true; x.len()];
+    pub fn active(&self, x: &[f64], u: &[f64], share: f64) -> Vec<bool> {
+        let mut active = vec![true; x.len()];
         for (number, indices) in &self.blocks {
             let withstands = || self.on().least_lambda(*number, &gather(indices, u)) < share * self.lambda;
             if indices.iter().all(|&at| x[at] == 0.0) && withstands() {
-                indices.iter().for_each(|&at| lively[at] = false);
+                indices.iter().for_each(|&at| active[at] = false);
             }
         }
-        lively
+        active
     }
 
     /// The coordinates of the largest block.

@@ -47,10 +47,10 @@ impl Expansion {
 
     /// Which coordinates a step may move: those that are not zero, or whose slopes have at least this share of what a zero
     /// withstands.
-    pub fn lively(&self, share: f64) -> Vec<bool> {
+    pub fn active(&self, share: f64) -> Vec<bool> {
         let Self { terms, x, u, blocks } = self;
         match blocks {
-            Some(blocks) => blocks.lively(x, u, share),
+            Some(blocks) => blocks.active(x, u, share),
             None => (0..x.len()).map(|at| x[at] != 0.0 || u[at].abs() >= share * terms[at].l1).collect(),
         }
     }

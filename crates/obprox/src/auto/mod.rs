@@ -20,11 +20,11 @@
 //! linear models via coordinate descent, 2010; Lee, Sun and Saunders, Proximal Newton-type methods, 2014.
 
 pub(crate) mod blockwise;
+mod cached;
 mod certify;
 mod cholesky;
 mod expansion;
 pub(crate) mod face;
-mod held;
 mod model;
 mod newton;
 mod plan;
@@ -39,7 +39,7 @@ mod smooth;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use self::held::Held;
+use self::cached::CachedHessian;
 use self::newton::Stepped;
 use self::plan::{Plan, Start};
 use self::reduce::Reduced;
@@ -64,17 +64,17 @@ pub struct Carry {
 
 struct Left {
     reduced: Reduced,
-    ended: End,
+    optimum: Optimum,
     /// Where the fit before it ended.
-    before: Option<End>,
+    before: Option<Optimum>,
     rows: Box<dyn Shards>,
     set: Vec<u32>,
-    held: Option<Held>,
+    cached: Option<CachedHessian>,
 }
 
-/// Where a fit ended: λ, its optimum, and the slopes there.
+/// Where a fit ended: its λ, the optimum found, and the slopes there.
 #[derive(Clone)]
-struct End {
+struct Optimum {
     lambda: f64,
     point: Point,
     gradient: Huge<f64>,
@@ -105,7 +105,7 @@ pub(crate) struct Auto<'a> {
     /// The working set: its features, which rise.
     set: Vec<u32>,
     /// The Hessian of the last step.
-    held: Option<Held>,
+    cached: Option<CachedHessian>,
     fall: Fall,
     trust: Trust,
     path: OnPath,
@@ -138,7 +138,7 @@ struct Trust {
 /// The fits before and after this one, where it is one of a path.
 struct OnPath {
     /// Where the last fits ended, the latest first.
-    ends: [Option<End>; 2],
+    optima: [Option<Optimum>; 2],
     /// The smallest λ that fits after this one may ask for, where there will be some.
     floor: Option<f64>,
 }
@@ -174,17 +174,17 @@ impl<'a> Auto<'a> {
                 if let Some(penalty) = problem.regularization().on_blocks() {
                     penalty.project(&mut point.weights);
                 }
-                let ended = End { lambda: f64::NAN, point, gradient: Huge::default(), intercept: 0.0 };
+                let optimum = Optimum { lambda: f64::NAN, point, gradient: Huge::default(), intercept: 0.0 };
                 let rows = reduced.problem.rows();
-                Left { reduced, ended, before: None, rows, set: Vec::new(), held: None }
+                Left { reduced, optimum, before: None, rows, set: Vec::new(), cached: None }
             }
         };
         left.reduced.set_lambda(problem.lambda())?;
-        let Left { reduced, ended, before, mut rows, set, held } = left;
+        let Left { reduced, optimum, before, mut rows, set, cached } = left;
         rows.secants(None)?;
-        let (point, gradient, intercept_slope) = (ended.point.clone(), ended.gradient.clone(), ended.intercept);
-        let ends = [Some(ended).filter(|end| !end.gradient.is_empty()), before];
-        let plan = Plan::of(&reduced.problem, problem, start, floor, ends[0].is_some());
+        let (point, gradient, intercept_slope) = (optimum.point.clone(), optimum.gradient.clone(), optimum.intercept);
+        let optima = [Some(optimum).filter(|optimum| !optimum.gradient.is_empty()), before];
+        let plan = Plan::of(&reduced.problem, problem, start, floor, optima[0].is_some());
         let stretch = if plan.falls { f64::INFINITY } else { 1.0 };
         let (objective, kkt, least_kkt) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         Ok(Self {
@@ -198,10 +198,10 @@ impl<'a> Auto<'a> {
             certificate: None,
             largest: Vec::new(),
             set,
-            held,
+            cached,
             fall: Fall { stretch, stage: Stage::Polish, at_lambda: problem.lambda() },
             trust: Trust { damping: 1e-10, part: 1, lifted: false, slow: false },
-            path: OnPath { ends, floor },
+            path: OnPath { optima, floor },
             history: History { rounds: 0, steps: 0, samples: 0, objective, kkt, least_kkt, idle: 0 },
             asked: None,
         })
@@ -373,10 +373,10 @@ impl Solver for Auto<'_> {
     fn measured(&mut self, _certificate: &Certificate, _score: Option<f64>) {}
 
     fn leave(self: Box<Self>) -> Option<Carry> {
-        let Self { reduced, rows, point, gradient, intercept_slope, path, set, held, .. } = *self;
-        let ended = End { lambda: reduced.problem.lambda(), point, gradient, intercept: intercept_slope };
-        let [before, _] = path.ends;
-        path.floor.map(|floor| Carry { floor, left: Some(Left { reduced, ended, before, rows, set, held }) })
+        let Self { reduced, rows, point, gradient, intercept_slope, path, set, cached, .. } = *self;
+        let optimum = Optimum { lambda: reduced.problem.lambda(), point, gradient, intercept: intercept_slope };
+        let [before, _] = path.optima;
+        path.floor.map(|floor| Carry { floor, left: Some(Left { reduced, optimum, before, rows, set, cached }) })
     }
 
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -401,7 +401,7 @@ impl Solver for Auto<'_> {
         write_array(out, if self.plan.sees_all { &[] } else { &self.gradient[..] })?;
         write_array(out, &self.set)?;
         self.rows.save(out)?;
-        held::save(self.held.as_ref(), out)
+        cached::save(self.cached.as_ref(), out)
     }
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
@@ -434,7 +434,7 @@ impl Solver for Auto<'_> {
         self.rows.select(&self.set).map_err(io::Error::other)?;
         self.rows.load(input)?;
         let width = self.set.len() + usize::from(self.problem().has_intercept());
-        self.held = held::load(width, self.problem().outputs(), input)?;
+        self.cached = cached::load(width, self.problem().outputs(), input)?;
         Ok(())
     }
 }

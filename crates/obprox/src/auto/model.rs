@@ -3,21 +3,21 @@
 use std::ops::Range;
 
 use super::blockwise::{self, InSet};
+use super::cached::CachedHessian;
 use super::expansion::Expansion;
-use super::held::Held;
 use super::products::Asked;
-use super::{Auto, End, products};
+use super::{Auto, Optimum, products};
 use crate::Result;
 use crate::huge::Huge;
 use crate::penalty::ElasticNet;
 use crate::rows::{Job, Model};
 use crate::tuning::descent::{COORDINATES_A_SWEEP, LARGEST_BLOCK, LEAST_SWEEPS};
-use crate::tuning::newton::{CLOSELY, EXACTLY, LIVELY, LONGEST, MOST_MISSING, ROUGHER, ROUGHLY};
+use crate::tuning::newton::{ACTIVE, CLOSELY, EXACTLY, LONGEST, MOST_MISSING, ROUGHER, ROUGHLY};
 use crate::tuning::products::OF_SAMPLE;
 use crate::tuning::quadratic::LARGE;
 use crate::tuning::{HOLLOW, LARGE_HESSIAN, SMALL_HESSIAN};
 
-impl End {
+impl Optimum {
     /// The coordinates of some features there, and their slopes; the intercept's where one is to come last.
     fn in_set(&self, features: &[u32], terms: &[ElasticNet], size: usize) -> (Vec<f64>, Vec<f64>) {
         let of = |(&feature, term): (&u32, &ElasticNet)| {
@@ -83,32 +83,38 @@ impl Auto<'_> {
             let tolerance = ROUGHLY * share * if share < 1.0 { ROUGHER } else { 1.0 };
             return self.rows.descend(outputs.start, model, tolerance);
         }
-        let mut held =
-            self.held.take().filter(|held| held.outputs == *outputs && held.is_damped_by(self.trust.damping));
-        if let Some(known) = &mut held {
-            let wanted = at.lively(1.0);
+        let mut cached =
+            self.cached.take().filter(|cached| cached.outputs == *outputs && cached.is_damped_by(self.trust.damping));
+        if let Some(known) = &mut cached {
+            let wanted = at.active(1.0);
             let missing: Vec<usize> = (0..x.len()).filter(|&at| !known.holds[at] && wanted[at]).collect();
             if !missing.is_empty() && !self.extend(known, &missing, terms)? {
-                held = None;
+                cached = None;
             }
         }
-        if held.is_none() {
-            let lively = at.lively(LIVELY);
-            let all: Vec<usize> = (0..x.len()).filter(|&at| !is_alone || lively[at]).collect();
+        if cached.is_none() {
+            let active = at.active(ACTIVE);
+            let all: Vec<usize> = (0..x.len()).filter(|&at| !is_alone || active[at]).collect();
             let order = if is_alone { self.rows.order(all) } else { all };
             let hessian = self.hessian(outputs, &order, terms)?;
-            let near =
-                if begins { self.path.ends[0].as_ref().map(|end| end.lambda) } else { Some(self.problem().lambda()) };
-            held = Some(Held { near, ..Held::new(hessian, order, x.len(), outputs.clone(), self.trust.damping) });
+            let near = if begins {
+                self.path.optima[0].as_ref().map(|optimum| optimum.lambda)
+            } else {
+                Some(self.problem().lambda())
+            };
+            cached = Some(CachedHessian {
+                near,
+                ..CachedHessian::new(hessian, order, x.len(), outputs.clone(), self.trust.damping)
+            });
         }
-        self.held = held;
+        self.cached = cached;
         let tolerance = match self.set.len() {
             LARGE.. => share * ROUGHLY,
             _ if self.plan.is_exact => EXACTLY,
             _ => share * CLOSELY,
         };
         let foreseen = if begins { self.foreseen(at) } else { None };
-        Ok(self.held.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(at), tolerance))
+        Ok(self.cached.as_mut().expect("made above").minimum(foreseen.as_ref().unwrap_or(at), tolerance))
     }
 
     /// The same by products with the Hessian, for a penalty on blocks.
@@ -134,13 +140,13 @@ impl Auto<'_> {
     /// Where the Hessian changes steadily along a path, t = ln λ, one made at t_H misses a change of the slopes on the way
     /// from t_a to t_b that is in proportion to (t_a + t_b)/2 − t_H. What it missed on the way to this start can be seen.
     pub(super) fn foreseen(&self, at: &Expansion) -> Option<Expansion> {
-        let ([Some(from), Some(before)], Some(held)) = (&self.path.ends, &self.held) else { return None };
+        let ([Some(from), Some(before)], Some(cached)) = (&self.path.optima, &self.cached) else { return None };
         if at.blocks.is_some() {
             return None;
         }
         let to = self.problem().lambda();
         let (length, length_before) = ((to / from.lambda).ln(), (from.lambda / before.lambda).ln());
-        let near = held.near?;
+        let near = cached.near?;
         let distance = |a: f64, b: f64| 0.5 * (a / near * (b / near)).ln();
         let ratio = length / length_before * distance(from.lambda, to) / distance(before.lambda, from.lambda);
         // The Hessian may be of the middle of the way before, which then tells nothing.
@@ -148,32 +154,32 @@ impl Auto<'_> {
             return None;
         }
         let (x, slopes) = before.in_set(&self.set, &at.terms, at.x.len());
-        let step: Vec<f64> = held.order.iter().map(|&index| at.x[index] - x[index]).collect();
+        let step: Vec<f64> = cached.order.iter().map(|&index| at.x[index] - x[index]).collect();
         let mut u = at.u.clone();
-        for (row, foretold) in held.quadratic.times(&step).into_iter().enumerate() {
-            let index = held.order[row];
+        for (row, foretold) in cached.quadratic.times(&step).into_iter().enumerate() {
+            let index = cached.order[row];
             // Without the damping: f does not have it, and where optima are many it would push from one to another.
-            let curvature = held.quadratic.row(row)[row] - at.terms[index].l2;
-            let damped = held.damping / (1.0 + held.damping) * curvature * step[row];
+            let curvature = cached.quadratic.row(row)[row] - at.terms[index].l2;
+            let damped = cached.damping / (1.0 + cached.damping) * curvature * step[row];
             u[index] += ratio * (at.u[index] - slopes[index] - (foretold - damped));
         }
         Some(Expansion { u, ..at.clone() })
     }
 
     /// Takes some more indices into a Hessian; false where another one had better be made.
-    fn extend(&mut self, held: &mut Held, indices: &[usize], terms: &[ElasticNet]) -> Result<bool> {
+    fn extend(&mut self, cached: &mut CachedHessian, indices: &[usize], terms: &[ElasticNet]) -> Result<bool> {
         // With few features a Hessian costs little, and a new one serves better than an old one that has grown.
-        let is_alone = held.outputs.len() == 1;
+        let is_alone = cached.outputs.len() == 1;
         if indices.len() > MOST_MISSING || self.plan.renews || !is_alone {
             return Ok(false);
         }
-        let mut lines = self.rows.hessian_lines(held.outputs.start, indices)?;
+        let mut lines = self.rows.hessian_lines(cached.outputs.start, indices)?;
         for (line, &at) in lines.iter_mut().zip(indices) {
             line[at] += terms[at].l2 + self.trust.damping * line[at];
         }
         let all_bend = lines.iter().zip(indices).all(|(line, &at)| line[at] > 0.0);
         if all_bend {
-            held.extend(indices, &lines);
+            cached.extend(indices, &lines);
         }
         Ok(all_bend)
     }
@@ -238,26 +244,26 @@ mod tests {
         auto.rows.select(&auto.set).unwrap();
         let order = auto.rows.order((0..=auto.set.len()).collect());
         let hessian = auto.hessian(&(0..1), &order, &terms(&auto)).unwrap();
-        let mut held = Held::new(hessian, order, auto.set.len() + 1, 0..1, auto.trust.damping);
+        let mut cached = CachedHessian::new(hessian, order, auto.set.len() + 1, 0..1, auto.trust.damping);
         let mut features = auto.set.clone();
         features.extend([0, 6, 7, 300]);
         features.sort_unstable();
-        held.move_to(&auto.set, &features);
+        cached.move_to(&auto.set, &features);
         auto.set = features;
         auto.rows.select(&auto.set).unwrap();
-        let missing: Vec<usize> = (0..auto.set.len()).filter(|&at| !held.holds[at]).collect();
+        let missing: Vec<usize> = (0..auto.set.len()).filter(|&at| !cached.holds[at]).collect();
         assert_eq!(missing.len(), 4);
         let of_all = terms(&auto);
-        assert!(auto.extend(&mut held, &missing, &of_all).unwrap());
+        assert!(auto.extend(&mut cached, &missing, &of_all).unwrap());
 
         let order = auto.rows.order((0..=auto.set.len()).collect());
         let full = auto.hessian(&(0..1), &order, &of_all).unwrap();
         let size = order.len();
-        assert_eq!((held.order.len(), held.quadratic.hessian().len()), (size, size * size));
-        let index = |at: usize| held.order.iter().position(|&other| other == at).expect("every index is held");
+        assert_eq!((cached.order.len(), cached.quadratic.hessian().len()), (size, size * size));
+        let index = |at: usize| cached.order.iter().position(|&other| other == at).expect("every index is in it");
         for (row, &a) in order.iter().enumerate() {
             for (column, &b) in order.iter().enumerate() {
-                let (grown, made) = (held.quadratic.hessian()[index(a) * size + index(b)], full[row * size + column]);
+                let (grown, made) = (cached.quadratic.hessian()[index(a) * size + index(b)], full[row * size + column]);
                 // Hessians are made of values in single precision.
                 assert!((grown - made).abs() <= 1e-6 * made.abs().max(1e-3), "{a}, {b}: {grown} and {made}");
             }

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::Auto;
 use super::blockwise::InSet;
+use super::cached::CachedHessian;
 use super::expansion::Expansion;
-use super::held::Held;
 use super::search::{Step, search};
 use crate::penalty::ElasticNet;
 use crate::tuning::newton::{CHEAP, FURTHER, IN_SIGHT, MOST_HIDDEN, SERVES, SERVES_CHEAP, SERVES_FEW, SHORT};
@@ -60,13 +60,13 @@ impl Auto<'_> {
                 progress.aimed.take().is_some_and(|aimed| violation > 2.0 * aimed) && self.fall.stretch == 1.0;
             let in_sight = if step > 0 { self.in_sight(&at, progress.objective) } else { None };
             if violation > self.serves() * progress.violation || self.trust.lifted {
-                self.held = None;
+                self.cached = None;
             }
             if violation > SAMPLE_SERVES * progress.violation {
                 self.trust.part = 1;
             }
             // A step by a Hessian that is at hand is cheap: it goes further than one that needs a new one.
-            let near = violation <= if self.held.is_some() { FURTHER * enough } else { enough };
+            let near = violation <= if self.cached.is_some() { FURTHER * enough } else { enough };
             // A round that sees every feature, or a set that has seen the λ before, need not stop and look at the others.
             let sees_all = self.plan.sees_all || self.path.floor.is_some();
             if in_sight.unwrap_or(near) || near && !sees_all {
@@ -99,7 +99,7 @@ impl Auto<'_> {
         let scale = f64::max(objective.abs(), problem.least_scale());
         let is_small = |at: &Expansion| at.gap(problem.margin_unit(), scale) <= IN_SIGHT * goal * scale;
         // The proof has the intercept at its optimum.
-        let centred = || self.held.as_ref().map(|held| held.centred(at, self.set.len()));
+        let centred = || self.cached.as_ref().map(|cached| cached.centred(at, self.set.len()));
         Some(is_small(at) || centred().is_some_and(|at| is_small(&at)))
     }
 
@@ -162,7 +162,7 @@ impl Auto<'_> {
             self.remember_secants(size)?;
         }
         if size < 1.0 || was_lifted {
-            self.held = None;
+            self.cached = None;
         }
         let Some(step) = taken else {
             // The next model knows what this one ran into.
@@ -226,8 +226,8 @@ impl Auto<'_> {
             return SERVES;
         }
         let filled = self.rows.shape().filled;
-        let is_cheap = |held: &Held| filled * held.order.len() as f64 <= CHEAP;
-        if self.held.as_ref().is_some_and(is_cheap) { SERVES_CHEAP } else { SERVES_FEW }
+        let is_cheap = |cached: &CachedHessian| filled * cached.order.len() as f64 <= CHEAP;
+        if self.cached.as_ref().is_some_and(is_cheap) { SERVES_CHEAP } else { SERVES_FEW }
     }
 }
 
@@ -277,9 +277,10 @@ mod tests {
             let expansion = auto.expansion(&(0..1), true).unwrap();
             let foreseen = auto.foreseen(&expansion).expect("two fits have ended");
             assert_eq!(foreseen.x, expansion.x);
-            let held = auto.held.as_mut().expect("their Hessian is held");
+            let cached = auto.cached.as_mut().expect("their Hessian is kept");
             let distance = |z: Vec<f64>| z.iter().zip(&fit.point.weights).map(|(z, x)| (z - x).abs()).sum::<f64>();
-            let (blind, knowing) = (distance(held.minimum(&expansion, 1e-9)), distance(held.minimum(&foreseen, 1e-9)));
+            let (blind, knowing) =
+                (distance(cached.minimum(&expansion, 1e-9)), distance(cached.minimum(&foreseen, 1e-9)));
             assert!(knowing < 0.35 * blind, "{knowing} and {blind} after {count} fits");
         }
         // One fit alone tells nothing.
@@ -324,7 +325,7 @@ mod tests {
         let features = auto.set.len();
         let expansion = |auto: &mut Auto| auto.expansion(&(0..1), true).unwrap();
         let off = expansion(&mut auto);
-        let foreseen = auto.held.as_ref().expect("a Hessian is held").centred(&off, features);
+        let foreseen = auto.cached.as_ref().expect("a Hessian is kept").centred(&off, features);
         auto.asked = Some(1e-12);
         auto.measure().unwrap();
         let centred = expansion(&mut auto);

@@ -30,12 +30,12 @@ impl Auto<'_> {
             wanted.sort_unstable();
             wanted.dedup();
         } else {
-            self.held = None;
+            self.cached = None;
         }
         // That of several outputs is small, and made anew.
-        self.held = self.held.take().filter(|held| held.outputs.len() == 1);
-        if let Some(held) = &mut self.held {
-            held.move_to(&self.set, &wanted);
+        self.cached = self.cached.take().filter(|cached| cached.outputs.len() == 1);
+        if let Some(cached) = &mut self.cached {
+            cached.move_to(&self.set, &wanted);
         }
         self.set = wanted;
         self.rows.select(&self.set)?;

@@ -74,9 +74,9 @@ impl Disk {
                 (None, None) => unreachable!("what is not known was read"),
             };
             let mut answer = part.perform(local, work, shard.as_ref())?;
-            // The rows are where the last that is seen is.
-            if let Some(seen) = answer.ahead.as_mut().or(answer.seen.as_mut()) {
-                seen.margins = part.rows.margins().to_vec();
+            // The rows are where the last evaluation is.
+            if let Some(evaluation) = answer.ahead.as_mut().or(answer.evaluation.as_mut()) {
+                evaluation.margins = part.rows.margins().to_vec();
             }
             total = task.fold(total, answer)?;
             if !is_new || part.bytes <= self.room {

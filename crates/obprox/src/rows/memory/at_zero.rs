@@ -15,7 +15,7 @@ use crate::data::{Buffer, Matrix, with_rows};
 use crate::huge::Huge;
 
 use crate::problem::Problem;
-use crate::rows::sharded::seen::Columns;
+use crate::rows::sharded::evaluation::Columns;
 use crate::rows::sharded::task::Task;
 use crate::tuning::FEW;
 use crate::{Result, intercept};

@@ -6,10 +6,10 @@
 //! whose machine is lost is asked again elsewhere, to the same bits. Nothing that is N long is on the driver, not even the
 //! targets.
 
-mod look;
 mod open;
 mod pieces;
 mod statement;
+mod summary;
 mod wire;
 mod worker;
 
@@ -62,7 +62,7 @@ pub(super) struct Header {
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Request {
-    Look,
+    Summary,
     Weigh,
     Task,
 }
@@ -103,11 +103,11 @@ impl Wire for Header {
         let foreign = || Error::Data("a request that is none of obprox, or of a version that is not known here".into());
         input.0 = input.0.strip_prefix(MAGIC).ok_or_else(foreign)?;
         let version: String = input.get()?;
-        let header = Self { version, asks: Request::Look, run: (0, 0), room: 0, sums: Vec::new(), statement: None };
+        let header = Self { version, asks: Request::Summary, run: (0, 0), room: 0, sums: Vec::new(), statement: None };
         // What follows is only known of this version.
         header.check()?;
         let asks = match input.get::<u8>()? {
-            0 => Request::Look,
+            0 => Request::Summary,
             1 => Request::Weigh,
             2 => Request::Task,
             _ => return Err(foreign()),

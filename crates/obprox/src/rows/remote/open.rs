@@ -4,8 +4,8 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::look::{self, Look};
 use super::statement::{Statement, Weighing};
+use super::summary::{self, Summary};
 use super::wire::{In, Out, Wire};
 use super::{Engine, Header, Pieces, Request, VERSION, Weigh, opened};
 use crate::loss::{Loss, LossKind, Task};
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Shards that an engine reaches, and what they told of themselves.
 pub struct RemoteData {
     engine: Box<dyn Engine>,
-    looks: Vec<Look>,
+    summaries: Vec<Summary>,
     n_cols: usize,
     names: Option<Vec<String>>,
     /// Bytes that a process may keep of shards.
@@ -27,7 +27,7 @@ pub struct RemoteData {
 
 impl std::fmt::Debug for RemoteData {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(out, "RemoteData({} shards, {} rows × {})", self.looks.len(), self.n_rows(), self.n_cols)
+        write!(out, "RemoteData({} shards, {} rows × {})", self.summaries.len(), self.n_rows(), self.n_cols)
     }
 }
 
@@ -38,47 +38,55 @@ impl RemoteData {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let run = since ^ u64::from(process::id()).rotate_left(40);
         let (instances, passes) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (looks, names) = (Vec::new(), None);
-        let mut data = Self { engine, looks, n_cols: 0, names, room, run, instances, passes };
-        let mut looks: Vec<Look> = Vec::new();
+        let (summaries, names) = (Vec::new(), None);
+        let mut data = Self { engine, summaries, n_cols: 0, names, room, run, instances, passes };
+        let mut summaries: Vec<Summary> = Vec::new();
         let mut request = Out::default();
-        data.header(Request::Look, 0, None).put(&mut request);
+        data.header(Request::Summary, 0, None).put(&mut request);
         data.map(&request.0, &mut |input| {
-            looks.push(input.get()?);
+            summaries.push(input.get()?);
             input.end()
         })?;
-        let Some(first) = looks.first() else { return Err(Error::Data("there are no shards to learn from".into())) };
-        for look in &looks {
-            let has_others = match (&first.names, &look.names) {
+        let Some(first) = summaries.first() else {
+            return Err(Error::Data("there are no shards to learn from".into()));
+        };
+        for summary in &summaries {
+            let has_others = match (&first.names, &summary.names) {
                 (Some(names), Some(own)) => names != own,
                 (None, None) => false,
                 _ => true,
             };
             if has_others {
                 let message = format!("has other columns than {}: give shards of the same columns", first.name);
-                return Err(Error::file(look.name.clone(), message));
+                return Err(Error::file(summary.name.clone(), message));
             }
-            if look.has_weights != first.has_weights {
-                return Err(Error::file(look.name.clone(), "some shards have weights of their rows, and others none"));
+            if summary.has_weights != first.has_weights {
+                return Err(Error::file(
+                    summary.name.clone(),
+                    "some shards have weights of their rows, and others none",
+                ));
             }
-            if look.has_offsets != first.has_offsets {
-                return Err(Error::file(look.name.clone(), "some shards have offsets of their rows, and others none"));
+            if summary.has_offsets != first.has_offsets {
+                return Err(Error::file(
+                    summary.name.clone(),
+                    "some shards have offsets of their rows, and others none",
+                ));
             }
-            if let Some((row, weight)) = look.wrong_weight {
+            if let Some((row, weight)) = summary.wrong_weight {
                 let message =
-                    format!("row {} of {}: {weight}; weights are finite and not negative", row + 1, look.name);
+                    format!("row {} of {}: {weight}; weights are finite and not negative", row + 1, summary.name);
                 return Err(Error::parameter("row weights", message));
             }
         }
-        data.n_cols = looks.iter().map(|look| look.n_cols as usize).max().unwrap_or(0).max(n_cols);
+        data.n_cols = summaries.iter().map(|summary| summary.n_cols as usize).max().unwrap_or(0).max(n_cols);
         data.names = first.names.clone();
-        data.looks = looks;
+        data.summaries = summaries;
         Ok(data)
     }
 
     /// N.
     pub fn n_rows(&self) -> usize {
-        self.looks.iter().map(|look| look.n_rows as usize).sum()
+        self.summaries.iter().map(|summary| summary.n_rows as usize).sum()
     }
 
     /// n.
@@ -88,17 +96,17 @@ impl RemoteData {
 
     /// Entries that are not zero.
     pub fn nnz(&self) -> usize {
-        self.looks.iter().map(|look| look.entries as usize).sum()
+        self.summaries.iter().map(|summary| summary.entries as usize).sum()
     }
 
     /// How many shards there are.
     pub fn n_shards(&self) -> usize {
-        self.looks.len()
+        self.summaries.len()
     }
 
     /// Whether the margins of the rows have a part that is known.
     pub fn has_offsets(&self) -> bool {
-        self.looks.first().is_some_and(|look| look.has_offsets)
+        self.summaries.first().is_some_and(|summary| summary.has_offsets)
     }
 
     /// Names of the columns, where the shards have them.
@@ -113,8 +121,8 @@ impl RemoteData {
 
     /// What to say where machines round differently: then the bits depend on who computes what.
     pub fn notice(&self) -> Option<String> {
-        let own = look::arithmetic();
-        let other = self.looks.iter().find(|look| look.arithmetic != own)?;
+        let own = summary::arithmetic();
+        let other = self.summaries.iter().find(|summary| summary.arithmetic != own)?;
         Some(format!(
             "the machine of {} rounds exp, ln or sqrt differently from this one: results are as good as ever, but their last \
              bits may differ from those of other runs",
@@ -124,10 +132,10 @@ impl RemoteData {
 
     /// What tells these rows from others.
     pub(crate) fn sum(&self) -> u64 {
-        let mix = |sum: u64, look: &Look| {
-            (sum ^ u64::from(look.sum) ^ look.n_rows << 32).wrapping_mul(0x100_0000_01b3).rotate_left(17)
+        let mix = |sum: u64, summary: &Summary| {
+            (sum ^ u64::from(summary.sum) ^ summary.n_rows << 32).wrapping_mul(0x100_0000_01b3).rotate_left(17)
         };
-        self.looks.iter().fold(self.n_cols as u64, mix)
+        self.summaries.iter().fold(self.n_cols as u64, mix)
     }
 
     pub(super) fn next_instance(&self) -> u64 {
@@ -140,14 +148,14 @@ impl RemoteData {
             asks,
             run: (self.run, instance),
             room: self.room,
-            sums: self.looks.iter().map(|look| look.sum).collect(),
+            sums: self.summaries.iter().map(|summary| summary.sum).collect(),
             statement: statement.cloned(),
         }
     }
 
     /// How replies with arrays of such a width are added up on their way, where they are.
     pub(super) fn pieces(&self, width: usize) -> Option<Pieces> {
-        Pieces::of(width, self.engine.piece()?).filter(|_| self.looks.len() > 1)
+        Pieces::of(width, self.engine.piece()?).filter(|_| self.summaries.len() > 1)
     }
 
     /// Sends a request to all shards and hands on the sums of what they reply, piece by piece.
@@ -177,35 +185,37 @@ impl RemoteData {
             replies += 1;
             each(&mut opened(reply)?)
         })?;
-        match self.looks.is_empty() || replies == self.looks.len() {
+        match self.summaries.is_empty() || replies == self.summaries.len() {
             true => Ok(()),
-            false => Err(Error::Data(format!("{replies} of {} shards replied", self.looks.len()))),
+            false => Err(Error::Data(format!("{replies} of {} shards replied", self.summaries.len()))),
         }
     }
 
     /// The distinct labels of all shards, which rise; what is wrong with the targets for a loss is said here.
     pub(crate) fn labels(&self, loss: &dyn Loss) -> Result<Vec<f64>> {
-        let at = |look: &Look, row: u64| format!("row {} of {}", row + 1, look.name);
+        let at = |summary: &Summary, row: u64| format!("row {} of {}", row + 1, summary.name);
         let mut all = Vec::new();
-        for look in &self.looks {
-            let of = &look.targets;
+        for summary in &self.summaries {
+            let of = &summary.targets;
             if let Some((row, target)) = of.wrong {
-                return Err(Error::Data(format!("{}: the target {target} is not a finite number", at(look, row))));
+                return Err(Error::Data(format!("{}: the target {target} is not a finite number", at(summary, row))));
             }
             if let Some((row, target)) = of.lowest {
                 let is_negative = target < 0.0 && loss.task() == Task::Counts;
                 let why = is_negative.then(|| format!("the {} loss is for counts", loss.name()));
                 if let Some(why) = why.or_else(|| loss.refuses(target).map(Into::into)) {
-                    return Err(Error::Data(format!("{}: the target is {target}; {why}", at(look, row))));
+                    return Err(Error::Data(format!("{}: the target is {target}; {why}", at(summary, row))));
                 }
             }
             match (&of.labels, loss.task()) {
                 (_, Task::Regression | Task::Counts | Task::Survival) => {}
                 (Some((labels, _)), _) => all.extend(labels),
-                (None, _) => return Err(Error::Data(format!("{}: too many distinct labels to be classes", look.name))),
+                (None, _) => {
+                    return Err(Error::Data(format!("{}: too many distinct labels to be classes", summary.name)));
+                }
             }
         }
-        let largest = self.looks.iter().fold(0.0f64, |most, look| most.max(look.targets.largest));
+        let largest = self.summaries.iter().fold(0.0f64, |most, summary| most.max(summary.targets.largest));
         targets::check_size(loss.task(), largest)?;
         all.sort_unstable_by(f64::total_cmp);
         all.dedup();
@@ -220,7 +230,7 @@ impl RemoteData {
     /// How rows are weighed, and what their weights sum up to.
     pub(crate) fn weigh(&self, labels: &[f64], classes: Option<&ClassWeights>) -> Result<(Weighing, f64)> {
         let n_rows = self.n_rows() as f64;
-        let has_weights = self.looks.first().is_some_and(|look| look.has_weights);
+        let has_weights = self.summaries.first().is_some_and(|summary| summary.has_weights);
         if !has_weights && classes.is_none() {
             return Ok((Weighing::default(), n_rows));
         }
@@ -244,7 +254,7 @@ impl RemoteData {
     /// Σ of the rows' own weights of each class.
     fn class_sums(&self, labels: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; labels.len()];
-        for (own, weights) in self.looks.iter().filter_map(|look| look.targets.labels.as_ref()) {
+        for (own, weights) in self.summaries.iter().filter_map(|summary| summary.targets.labels.as_ref()) {
             for (label, weight) in own.iter().zip(weights) {
                 if let Some(sum) = sums.get_mut(labels.partition_point(|known| known < label)) {
                     *sum += weight;
@@ -269,6 +279,6 @@ impl RemoteData {
 
     /// A target, for what does not depend on which.
     pub(crate) fn first_target(&self) -> Option<f64> {
-        self.looks.iter().find_map(|look| look.targets.first)
+        self.summaries.iter().find_map(|summary| summary.targets.first)
     }
 }

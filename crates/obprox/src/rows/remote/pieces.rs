@@ -13,7 +13,7 @@ use super::{failed, opened};
 use crate::Result;
 use crate::huge::Huge;
 use crate::rows::Sums;
-use crate::rows::sharded::seen::Columns;
+use crate::rows::sharded::evaluation::Columns;
 use crate::rows::sharded::task::Answer;
 
 /// How the arrays of a reply are cut.
@@ -76,20 +76,20 @@ fn sent(answer: &Answer) -> Vec<u8> {
 impl Answer {
     /// One of its pieces; the first has what is no array, which is taken.
     fn piece(&mut self, pieces: Pieces, at: usize) -> Self {
-        let (seen, ahead) = (self.seen.take(), self.ahead.take());
+        let (evaluation, ahead) = (self.evaluation.take(), self.ahead.take());
         let numbers = std::mem::take(&mut self.sums.numbers);
         let part = |array: &Huge<f64>| array[pieces.range(at, array.len())].iter().copied().collect();
         let columns = self.columns.as_ref().map(|Columns { sums, most }| Columns {
             sums: part(sums),
             most: most[pieces.range(at, most.len())].iter().copied().collect(),
         });
-        Self { sums: Sums { numbers, array: part(&self.sums.array) }, seen, columns, ahead }
+        Self { sums: Sums { numbers, array: part(&self.sums.array) }, evaluation, columns, ahead }
     }
 
     /// The pieces lined up again.
     pub(super) fn joined(mut pieces: Vec<Self>) -> Self {
         let Some(first) = pieces.first_mut() else { return Self::default() };
-        let (seen, ahead) = (first.seen.take(), first.ahead.take());
+        let (evaluation, ahead) = (first.evaluation.take(), first.ahead.take());
         let numbers = std::mem::take(&mut first.sums.numbers);
         let has_columns = first.columns.is_some();
         let array = line_up(pieces.iter_mut().map(|piece| std::mem::take(&mut piece.sums.array)).collect());
@@ -99,7 +99,7 @@ impl Answer {
             most.push(columns.most);
         }
         let columns = has_columns.then(|| Columns { sums: line_up(sums), most: line_up(most) });
-        Self { sums: Sums { numbers, array }, seen, columns, ahead }
+        Self { sums: Sums { numbers, array }, evaluation, columns, ahead }
     }
 }
 
@@ -117,7 +117,7 @@ fn line_up<T: Pod + Send + Sync>(pieces: Vec<Huge<T>>) -> Huge<T> {
 mod tests {
     use super::*;
     use crate::Error;
-    use crate::rows::sharded::seen::Seen;
+    use crate::rows::sharded::evaluation::Evaluation;
 
     /// The answer of one of some shards: arrays with and without zeros, of lengths that no width divides.
     fn answer(shard: usize) -> Answer {
@@ -126,10 +126,11 @@ mod tests {
         let sparse =
             |len: usize| (0..len).map(|at| if (at + shard).is_multiple_of(5) { number(at) } else { 0.0 }).collect();
         let sums = |len: usize| Sums { numbers: numbers(3), array: sparse(len) };
-        let seen = |len: usize| Seen { gradient: sums(len), slopes: Some((0..2, sums(4))), margins: Vec::new() };
+        let evaluation =
+            |len: usize| Evaluation { gradient: sums(len), slopes: Some((0..2, sums(4))), margins: Vec::new() };
         let most = (0..17).map(|at| number(at + 3).abs() as f32).collect();
         let columns = Some(Columns { sums: sparse(34), most });
-        Answer { sums: sums(25), seen: Some(seen(6)), columns, ahead: Some(seen(0)) }
+        Answer { sums: sums(25), evaluation: Some(evaluation(6)), columns, ahead: Some(evaluation(0)) }
     }
 
     #[test]

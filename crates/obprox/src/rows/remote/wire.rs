@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use crate::huge::Huge;
 use crate::problem::Point;
 use crate::rows::sharded::change::{Change, Secant};
-use crate::rows::sharded::seen::{Columns, Seen};
+use crate::rows::sharded::evaluation::{Columns, Evaluation};
 use crate::rows::sharded::state::{Local, Times};
 use crate::rows::sharded::task::{Answer, Over, Task, Work};
 use crate::rows::{DualJob, Job, Sums};
@@ -391,7 +391,7 @@ pub(super) enum Order {
     Work {
         job: Option<Asked>,
         conjugate: Option<f64>,
-        see: Option<Option<Range<usize>>>,
+        evaluate: Option<Option<Range<usize>>>,
         over: Option<u8>,
         ahead: Option<(Point, Range<usize>)>,
     },
@@ -406,7 +406,7 @@ impl Order {
             Task::Work(work) => Self::Work {
                 job: work.job.as_ref().map(Asked::of).transpose()?,
                 conjugate: work.conjugate,
-                see: work.see.clone(),
+                evaluate: work.evaluate.clone(),
                 over: work.over.map(|over| u8::from(over == Over::Dual)),
                 ahead: work.ahead.clone(),
             },
@@ -418,10 +418,10 @@ impl Order {
 
     pub fn task(&self) -> Result<Task<'_>> {
         Ok(match self {
-            Self::Work { job, conjugate, see, over, ahead } => Task::Work(Work {
+            Self::Work { job, conjugate, evaluate, over, ahead } => Task::Work(Work {
                 job: job.as_ref().map(Asked::job).transpose()?,
                 conjugate: *conjugate,
-                see: see.clone(),
+                evaluate: evaluate.clone(),
                 over: over.map(|dual| if dual == 1 { Over::Dual } else { Over::Slopes }),
                 ahead: ahead.clone(),
             }),
@@ -435,8 +435,8 @@ impl Order {
 impl Wire for Order {
     fn put(&self, out: &mut Out) {
         match self {
-            Self::Work { job, conjugate, see, over, ahead } => {
-                out.put(&0u8).put(job).put(conjugate).put(see).put(over).put(ahead)
+            Self::Work { job, conjugate, evaluate, over, ahead } => {
+                out.put(&0u8).put(job).put(conjugate).put(evaluate).put(over).put(ahead)
             }
             Self::Alike => out.put(&1u8),
             Self::AtZero(intercept) => out.put(&2u8).put(intercept),
@@ -448,7 +448,7 @@ impl Wire for Order {
             0 => Self::Work {
                 job: input.get()?,
                 conjugate: input.get()?,
-                see: input.get()?,
+                evaluate: input.get()?,
                 over: input.get()?,
                 ahead: input.get()?,
             },
@@ -470,7 +470,7 @@ impl Wire for Sums {
     }
 }
 
-impl Wire for Seen {
+impl Wire for Evaluation {
     fn put(&self, out: &mut Out) {
         out.put(&self.gradient).put(&self.slopes.is_some());
         if let Some((outputs, sums)) = &self.slopes {
@@ -506,9 +506,9 @@ impl Wire for Columns {
 
 impl Wire for Answer {
     fn put(&self, out: &mut Out) {
-        out.put(&self.sums).put(&self.seen).put(&self.columns).put(&self.ahead);
+        out.put(&self.sums).put(&self.evaluation).put(&self.columns).put(&self.ahead);
     }
     fn get(input: &mut In) -> Result<Self> {
-        Ok(Self { sums: input.get()?, seen: input.get()?, columns: input.get()?, ahead: input.get()? })
+        Ok(Self { sums: input.get()?, evaluation: input.get()?, columns: input.get()?, ahead: input.get()? })
     }
 }

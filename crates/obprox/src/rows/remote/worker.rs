@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::look::{self, Look};
+use super::summary::{self, Summary};
 use super::wire::{In, Order, Out, Wire};
 use super::{Header, Request, Weigh, failed};
 use crate::data::{Buffer, Dataset, ReadOptions, read};
@@ -56,7 +56,7 @@ impl Shard {
     /// What tells its rows from others.
     pub(super) fn sum(&self) -> u32 {
         let beside = [self.weights.as_deref(), self.offsets.as_deref()];
-        look::sum_of(&self.data.matrix, &self.data.targets, beside)
+        summary::sum_of(&self.data.matrix, &self.data.targets, beside)
     }
 }
 
@@ -87,7 +87,7 @@ fn reply(number: usize, request: &[u8], open: impl FnOnce() -> Result<Shard>, ou
     header.check()?;
     out.put(&0u8);
     match header.asks {
-        Request::Look => Look::at(&open()?).put(out),
+        Request::Summary => Summary::at(&open()?).put(out),
         Request::Weigh => {
             let weigh: Weigh = input.get()?;
             let shard = open()?;

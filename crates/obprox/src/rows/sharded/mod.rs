@@ -6,11 +6,11 @@
 //! the shards added up in their order, whoever computed them.
 //!
 //! A pass is dear, so it brings home more than it was asked for: whatever job comes first at a point, it leaves f and its
-//! slopes there ([`Seen`]), and a full step that is tried leaves those at its end. A Newton step is two passes, its Hessian
+//! slopes there ([`Evaluation`]), and a full step that is tried leaves those at its end. A Newton step is two passes, its Hessian
 //! and its trial.
 
 pub(crate) mod change;
-pub(crate) mod seen;
+pub(crate) mod evaluation;
 pub(crate) mod state;
 pub(crate) mod task;
 
@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::change::Change;
-use self::seen::{Columns, Seen};
+use self::evaluation::{Columns, Evaluation};
 use self::state::{Local, State};
 use self::task::{Answer, Over, Task, Work};
 use super::memory::centring::{self, Alike};
@@ -46,9 +46,9 @@ pub(crate) struct Sharded {
     shape: Shape,
     state: State,
     parts: Box<dyn Parts>,
-    /// What was seen here, and at the end of the step that was named.
-    seen: Option<Seen>,
-    ahead: Option<Seen>,
+    /// What rows evaluate to here, and at the end of the step that was named.
+    evaluation: Option<Evaluation>,
+    ahead: Option<Evaluation>,
     entries: Option<f64>,
 }
 
@@ -60,7 +60,7 @@ impl Sharded {
             shape: Shape { filled: problem.nnz() as f64 / cells, sees_all },
             state: State::new(&problem, sees_all),
             parts,
-            seen: None,
+            evaluation: None,
             ahead: None,
             entries: None,
             problem,
@@ -76,7 +76,7 @@ impl Sharded {
     }
 
     fn moved(&mut self) {
-        (self.seen, self.ahead) = (None, None);
+        (self.evaluation, self.ahead) = (None, None);
         self.state.moved();
     }
 
@@ -86,40 +86,41 @@ impl Sharded {
         let ahead = self.ahead.take().filter(|_| size == 1.0);
         self.state.point = to;
         self.moved();
-        self.seen = ahead;
+        self.evaluation = ahead;
     }
 
-    /// Σ vᵢdᵢ over every column, of numbers that rows have; and what is seen on the way.
+    /// Σ vᵢdᵢ over every column, of numbers that rows have; and their evaluation on the way.
     fn over_columns(&mut self, over: Over) -> Result<Huge<f64>> {
-        let see = self.seen.is_none().then_some(None);
-        let answer = self.pass(Work { over: Some(over), see, ..Work::default() })?;
-        self.seen = self.seen.take().or(answer.seen);
+        let evaluate = self.evaluation.is_none().then_some(None);
+        let answer = self.pass(Work { over: Some(over), evaluate, ..Work::default() })?;
+        self.evaluation = self.evaluation.take().or(answer.evaluation);
         let Columns { sums: mut gradient, .. } = answer.columns.unwrap_or_default();
         let share = 1.0 / self.problem.n_rows() as f64;
         gradient.iter_mut().for_each(|sum| *sum *= share);
         Ok(gradient)
     }
 
-    /// What is seen here, with the slopes of some outputs where they are wanted.
-    fn evaluate(&mut self, outputs: Option<&Range<usize>>) -> Result<&mut Seen> {
-        let has_slopes =
-            |seen: &Seen| outputs.is_none_or(|outputs| seen.slopes.as_ref().is_some_and(|(known, _)| known == outputs));
-        let seen = match self.seen.take() {
-            Some(seen) if has_slopes(&seen) => seen,
-            Some(seen) => {
+    /// The evaluation here, with the slopes of some outputs where they are wanted.
+    fn evaluate(&mut self, outputs: Option<&Range<usize>>) -> Result<&mut Evaluation> {
+        let has_slopes = |evaluation: &Evaluation| {
+            outputs.is_none_or(|outputs| evaluation.slopes.as_ref().is_some_and(|(known, _)| known == outputs))
+        };
+        let evaluation = match self.evaluation.take() {
+            Some(evaluation) if has_slopes(&evaluation) => evaluation,
+            Some(evaluation) => {
                 let outputs = outputs.cloned().unwrap_or_default();
                 let sums = self.job(Job::Slopes { outputs: outputs.clone(), features: true })?;
-                Seen { slopes: Some((outputs, sums)), ..seen }
+                Evaluation { slopes: Some((outputs, sums)), ..evaluation }
             }
             None => {
-                let work = Work { see: Some(outputs.cloned()), ..Work::default() };
-                self.pass(work)?.seen.unwrap_or_default()
+                let work = Work { evaluate: Some(outputs.cloned()), ..Work::default() };
+                self.pass(work)?.evaluation.unwrap_or_default()
             }
         };
-        Ok(self.seen.insert(seen))
+        Ok(self.evaluation.insert(evaluation))
     }
 
-    /// f after a full step. It is also seen what is there, which the next step will ask for.
+    /// f after a full step. The evaluation there comes along, which the next step will ask for.
     fn try_whole(&mut self) -> Result<Sums> {
         let ahead = match (self.state.step_outputs(), self.state.after(1.0)) {
             (Some(outputs), Some(to)) if self.parts.looks_ahead() => Some((self.state.on_columns(&to), outputs)),
@@ -137,7 +138,7 @@ impl Sharded {
             centring::pulls(shard, margins, alike.as_ref(), shift).unwrap_or_default()
         };
         self.evaluate(None)?;
-        let margins = self.seen.as_ref().map_or(&[][..], |seen| &seen.margins);
+        let margins = self.evaluation.as_ref().map_or(&[][..], |evaluation| &evaluation.margins);
         match self.parts.of_margins(margins, &pulls) {
             Some(sums) => Ok(sums),
             None => self.job(Job::Centre(shift)),
@@ -150,7 +151,7 @@ impl Sharded {
         let of = |shard: &Problem, margins: &[f64]| {
             vec![pass::mean_conjugate(shard, scale, &pass::row_gradients(shard, margins))]
         };
-        let margins = self.seen.as_ref().map_or(&[][..], |seen| &seen.margins);
+        let margins = self.evaluation.as_ref().map_or(&[][..], |evaluation| &evaluation.margins);
         match self.parts.of_margins(margins, &of) {
             Some(sums) => Ok(sums),
             None => Ok(self.pass(Work { conjugate: Some(scale), ..Work::default() })?.sums),
@@ -215,7 +216,7 @@ impl Shards for Sharded {
                 if self.state.place(point) {
                     self.entries = None;
                 }
-                (self.seen, self.ahead) = (None, None);
+                (self.evaluation, self.ahead) = (None, None);
             }
             Job::Shift(by) => {
                 self.state.point.intercept.iter_mut().zip(*by).for_each(|(value, by)| *value += by);
@@ -224,7 +225,7 @@ impl Shards for Sharded {
             Job::Select(features) => {
                 self.state.select(features);
                 (self.entries, self.ahead) = (None, None);
-                self.seen.iter_mut().for_each(|seen| seen.slopes = None);
+                self.evaluation.iter_mut().for_each(|evaluation| evaluation.slopes = None);
             }
             Job::Take(size) => self.take(*size),
             Job::Secants(after) => self.state.remember_secant(*after),
@@ -261,7 +262,7 @@ impl Shards for Sharded {
 
     fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
         self.state.load(input)?;
-        (self.seen, self.ahead, self.entries) = (None, None, None);
+        (self.evaluation, self.ahead, self.entries) = (None, None, None);
         Ok(())
     }
 }

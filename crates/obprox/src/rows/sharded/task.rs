@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::seen::{Columns, Seen};
+use super::evaluation::{Columns, Evaluation};
 use super::state::{Local, Times};
 use crate::huge::Huge;
 use crate::problem::{Point, Problem};
@@ -33,11 +33,11 @@ pub(crate) struct Work<'a> {
     pub job: Option<Job<'a>>,
     /// Instead of a job: Σ ℓ* at such a multiple of the slopes, which the margins alone tell.
     pub conjugate: Option<f64>,
-    /// What is seen where the rows are; the slopes along the working set are those of some outputs.
-    pub see: Option<Option<Range<usize>>>,
+    /// The evaluation where the rows are; the slopes along the working set are those of some outputs.
+    pub evaluate: Option<Option<Range<usize>>>,
     /// Sums over every column.
     pub over: Option<Over>,
-    /// Then what is seen at another point, the end of the step that was named.
+    /// Then that at another point, the end of the step that was named.
     pub ahead: Option<(Point, Range<usize>)>,
 }
 
@@ -52,9 +52,9 @@ pub(crate) enum Over {
 #[derive(Default)]
 pub(crate) struct Answer {
     pub sums: Sums,
-    pub seen: Option<Seen>,
+    pub evaluation: Option<Evaluation>,
     pub columns: Option<Columns>,
-    pub ahead: Option<Seen>,
+    pub ahead: Option<Evaluation>,
 }
 
 impl Task<'_> {
@@ -89,12 +89,13 @@ impl Task<'_> {
 impl Answer {
     /// Adds the sums of the next shard.
     pub fn plus(self, next: Self) -> Self {
-        let seen = |total: Option<Seen>, more: Option<Seen>| more.map(|more| total.unwrap_or_default().plus(more));
+        let evaluation =
+            |total: Option<Evaluation>, more: Option<Evaluation>| more.map(|more| total.unwrap_or_default().plus(more));
         Self {
             sums: self.sums.plus(&next.sums),
-            seen: seen(self.seen, next.seen),
+            evaluation: evaluation(self.evaluation, next.evaluation),
             columns: next.columns.map(|more| self.columns.unwrap_or_default().plus(&more)),
-            ahead: seen(self.ahead, next.ahead),
+            ahead: evaluation(self.ahead, next.ahead),
         }
     }
 }
@@ -177,8 +178,8 @@ impl Part {
         if let Some(scale) = work.conjugate {
             answer.sums = self.rows.conjugate_of_margins(scale);
         }
-        if let Some(outputs) = &work.see {
-            answer.seen = Some(Seen::of(&mut self.rows, local.sees_all, outputs.clone())?);
+        if let Some(outputs) = &work.evaluate {
+            answer.evaluation = Some(Evaluation::of(&mut self.rows, local.sees_all, outputs.clone())?);
         }
         if let (Some(over), Some(shard)) = (work.over, shard) {
             let of_rows = match over {
@@ -196,7 +197,7 @@ impl Part {
                 false => self.rows.run(&Job::Place(to)).map(drop)?,
             }
             self.times.point = u64::MAX;
-            answer.ahead = Some(Seen::of(&mut self.rows, local.sees_all, Some(outputs.clone()))?);
+            answer.ahead = Some(Evaluation::of(&mut self.rows, local.sees_all, Some(outputs.clone()))?);
         }
         Ok(answer)
     }

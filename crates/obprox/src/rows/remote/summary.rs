@@ -10,7 +10,7 @@ pub(super) const MOST_LABELS: usize = 1000;
 
 /// What a shard tells of itself.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct Summary {
     pub name: String,
     pub n_rows: u64,
     pub n_cols: u64,
@@ -39,7 +39,7 @@ pub(super) struct OfTargets {
     pub labels: Option<(Vec<f64>, Vec<f64>)>,
 }
 
-impl Look {
+impl Summary {
     pub fn at(shard: &Shard) -> Self {
         let (data, weights) = (&shard.data, shard.weights.as_deref());
         let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
@@ -118,7 +118,7 @@ pub(super) fn arithmetic() -> u64 {
     })
 }
 
-impl Wire for Look {
+impl Wire for Summary {
     fn put(&self, out: &mut Out) {
         let OfTargets { first, wrong, lowest, largest, labels } = &self.targets;
         out.put(&self.name).put(&self.n_rows).put(&self.n_cols).put(&self.entries);

@@ -8,10 +8,10 @@ use super::expansion::Expansion;
 use super::quadratic::Quadratic;
 use crate::checkpoint::{read_array, read_exactly, write_array};
 use crate::huge::Huge;
-use crate::tuning::held::NO_DAMPING;
+use crate::tuning::cached::NO_DAMPING;
 
 /// The Hessian of a step, and what it was made for.
-pub(super) struct Held {
+pub(super) struct CachedHessian {
     pub quadratic: Quadratic,
     /// The indices of the working set in the order of the Hessian.
     pub order: Vec<usize>,
@@ -23,7 +23,7 @@ pub(super) struct Held {
     pub near: Option<f64>,
 }
 
-impl Held {
+impl CachedHessian {
     pub fn new(hessian: Huge<f64>, order: Vec<usize>, indices: usize, outputs: Range<usize>, damping: f64) -> Self {
         let mut holds = vec![false; indices];
         order.iter().for_each(|&at| holds[at] = true);
@@ -86,18 +86,18 @@ impl Held {
     }
 }
 
-/// Writes what is held; a Hessian formed anew would be another one.
-pub(super) fn save(held: Option<&Held>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes what is cached; a Hessian formed anew would be another one.
+pub(super) fn save(cached: Option<&CachedHessian>, out: &mut dyn Write) -> io::Result<()> {
     let none: [f64; 0] = [];
-    let made_for = held.map(|held| [held.outputs.start as f64, held.outputs.end as f64, held.damping]);
+    let made_for = cached.map(|cached| [cached.outputs.start as f64, cached.outputs.end as f64, cached.damping]);
     write_array(out, &made_for.unwrap_or_default())?;
-    write_array(out, &held.map_or(vec![], |held| held.order.iter().map(|&at| at as u32).collect()))?;
-    write_array(out, held.map_or(&none[..], |held| held.quadratic.hessian()))?;
-    write_array(out, &held.map_or(vec![], |held| held.quadratic.factored().iter().map(|&at| at as u32).collect()))
+    write_array(out, &cached.map_or(vec![], |cached| cached.order.iter().map(|&at| at as u32).collect()))?;
+    write_array(out, cached.map_or(&none[..], |cached| cached.quadratic.hessian()))?;
+    write_array(out, &cached.map_or(vec![], |cached| cached.quadratic.factored().iter().map(|&at| at as u32).collect()))
 }
 
 /// Reads it back, for a working set of that many coordinates an output.
-pub(super) fn load(width: usize, outputs: usize, input: &mut dyn Read) -> io::Result<Option<Held>> {
+pub(super) fn load(width: usize, outputs: usize, input: &mut dyn Read) -> io::Result<Option<CachedHessian>> {
     let mut made_for = [0.0; 3];
     read_exactly(input, &mut made_for)?;
     let [start, end] = [made_for[0] as usize, (made_for[1] as usize).min(outputs)];
@@ -115,8 +115,8 @@ pub(super) fn load(width: usize, outputs: usize, input: &mut dyn Read) -> io::Re
     let order: Vec<usize> = order.into_iter().map(|at| at as usize).collect();
     let damping = made_for[2];
     Ok((!order.is_empty()).then(|| {
-        let mut held = Held::new(hessian, order, size, start..end, damping);
-        held.quadratic.factor_again(factored.into_iter().map(|at| at as usize).collect());
-        held
+        let mut cached = CachedHessian::new(hessian, order, size, start..end, damping);
+        cached.quadratic.factor_again(factored.into_iter().map(|at| at as usize).collect());
+        cached
     }))
 }

@@ -11,7 +11,7 @@ use crate::rows::{Job, Shards, Sums};
 
 /// What a pass at a point brings home, whatever it was asked for.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Evaluation {
     /// f and its slopes along the intercepts; those along all columns where a pass sees them.
     pub gradient: Sums,
     /// Those along the coordinates of the working set of some outputs, where they were asked for.
@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     pub margins: Vec<f64>,
 }
 
-impl Seen {
+impl Evaluation {
     /// Looks at the rows of a shard.
     pub fn of(rows: &mut Memory, sees_all: bool, outputs: Option<Range<usize>>) -> Result<Self> {
         let gradient = rows.run(&Job::Gradient { columns: sees_all })?;
@@ -34,7 +34,7 @@ impl Seen {
         Ok(Self { gradient, slopes, margins: Vec::new() })
     }
 
-    /// Adds what is seen of one more shard.
+    /// Adds that of one more shard.
     pub fn plus(self, other: Self) -> Self {
         let slopes = match (self.slopes, other.slopes) {
             (Some((outputs, sums)), Some((_, more))) => Some((outputs, sums.plus(&more))),
