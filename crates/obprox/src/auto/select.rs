@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::Auto;
 use crate::Result;
 use crate::penalty::{OnBlocks, Separable, Term};
-use crate::tuning::select::{FEW_NEW, NEAR};
+use crate::tuning::select::{FEW_NEW, NEAR, ROOM, ROOM_ALONG_COLUMNS};
 use crate::tuning::{FEW, LARGE_HESSIAN};
 
 impl Auto<'_> {
@@ -16,8 +16,8 @@ impl Auto<'_> {
         if wanted.iter().all(known) && self.set.len() <= 2 * wanted.len().max(FEW / 4) {
             return Ok(false);
         }
-        if self.path.floor.is_some() {
-            // It shall serve for some λ to come, if it can have a Hessian.
+        if self.path.floor.is_some() || self.trust.slow {
+            // It shall serve for some λ to come, or for the rounds to come by one Hessian, if it can have one.
             let more = self.select(NEAR);
             if more.len() < LARGE_HESSIAN {
                 wanted = more;
@@ -109,7 +109,8 @@ impl Auto<'_> {
         let (must, mut violators): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(wish, _)| *wish == f64::INFINITY);
         let mut chosen: Vec<u32> = must.into_iter().map(|(_, feature)| feature).collect();
         // As many again, or a few more than that at first; hardly ever are more features wanted than there are rows.
-        let at_first = (count / 8).min(self.problem().n_rows()).clamp(16, 128);
+        let (part, most) = if self.plan.along_columns { ROOM_ALONG_COLUMNS } else { ROOM };
+        let at_first = (count / part).min(self.problem().n_rows()).clamp(16, most);
         let room = chosen.len().max(at_first);
         if violators.len() > room {
             violators.select_nth_unstable_by(room, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

@@ -54,14 +54,12 @@ const MOST: usize = 256;
 fn weights_by_target(problem: &Problem) -> Option<Vec<(f64, f64)>> {
     let mut known: Vec<(f64, f64)> = Vec::new();
     for (row, &target) in problem.targets().iter().enumerate() {
-        // Most often there are two.
-        match known.iter().position(|(other, _)| *other == target) {
-            Some(at) => known[at].1 += problem.row_weight(row),
-            None if known.len() == MOST => return None,
-            None => known.push((target, problem.row_weight(row))),
+        match known.binary_search_by(|(other, _)| other.total_cmp(&target)) {
+            Ok(at) => known[at].1 += problem.row_weight(row),
+            Err(_) if known.len() == MOST => return None,
+            Err(at) => known.insert(at, (target, problem.row_weight(row))),
         }
     }
-    known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     Some(known)
 }
 
