@@ -86,17 +86,8 @@ impl Compare {
     pub fn run(self) -> Result<(), Failure> {
         // ---- everything that can be refused before a file is read --------------------------------------------
         self.problem.check()?;
-        let mut methods: Vec<MethodKind> = Vec::new();
-        for method in self.solvers.iter().map(|name| parse_solver(name)) {
-            if methods.contains(&method) {
-                return Err(Failure::input(format!("--solvers: {} is given twice", method.name())));
-            }
-            methods.push(method);
-        }
-        if methods.is_empty() {
-            methods = MethodKind::ALL.to_vec();
-        }
-        let settings: Vec<_> = methods.iter().map(|&method| self.method.settings(method)).collect::<Result<_, _>>()?;
+        let methods = self.methods()?.into_iter();
+        let settings: Vec<_> = methods.map(|method| self.method.settings(method)).collect::<Result<_, _>>()?;
         self.method.check(&self.problem, self.test.is_some())?;
         let output = self.output.as_deref().map(|path| format_of(path).map(|format| (path, format))).transpose()?;
         self.report.check()?;
@@ -165,6 +156,18 @@ impl Compare {
             true => Err(Failure::other("every run diverged; try a smaller --step, --step auto or --standardize")),
             false => Ok(()),
         })
+    }
+
+    /// The methods that are compared: all of them where none is named.
+    fn methods(&self) -> Result<Vec<MethodKind>, Failure> {
+        let mut methods: Vec<MethodKind> = Vec::new();
+        for method in self.solvers.iter().map(|name| parse_solver(name)) {
+            if methods.contains(&method) {
+                return Err(Failure::input(format!("--solvers: {} is given twice", method.name())));
+            }
+            methods.push(method);
+        }
+        Ok(if methods.is_empty() { MethodKind::ALL.to_vec() } else { methods })
     }
 }
 

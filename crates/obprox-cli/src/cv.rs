@@ -154,12 +154,7 @@ impl Cv {
         if let Some(out) = &out {
             written.extend(save(&fit.model.to_json(), out, &mut losses)?);
         }
-        if let Some(path) = &self.scores {
-            let text = csv(&validated);
-            let outcome = write_whole(path, |out| out.write_all(text.as_bytes()));
-            let outcome = outcome.map(|()| format!("scores written to {}", path.display()));
-            written.extend(losses.without(outcome.map_err(Failure::from)));
-        }
+        written.extend(self.write_scores(&validated, &mut losses));
         let measured = match (&test, &self.test) {
             (Some(test), Some(path)) => Some(test.measure(&fit.model).map_err(Failure::about(&shown(path)))?),
             _ => None,
@@ -184,6 +179,15 @@ impl Cv {
             show::print(&page)?;
         }
         losses.end(Ok(()))
+    }
+
+    /// Writes the score of every fold at every λ, where that was asked for.
+    fn write_scores(&self, validated: &Validated, losses: &mut Losses) -> Option<String> {
+        let path = self.scores.as_ref()?;
+        let text = csv(validated);
+        let outcome = write_whole(path, |out| out.write_all(text.as_bytes()));
+        let outcome = outcome.map(|()| format!("scores written to {}", path.display()));
+        losses.without(outcome.map_err(Failure::from))
     }
 
     /// Scores every λ on every fold.

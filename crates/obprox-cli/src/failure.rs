@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::show;
+
 /// The end of a command that did not do what was asked.
 #[derive(Debug)]
 pub enum Failure {
@@ -46,13 +48,13 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         match self {
             Self::Said { message, status } => {
-                eprintln!("obprox: error: {message}");
+                show::say(&format!("error: {message}"));
                 status.into()
             }
-            Self::Help(error) => {
-                let _ = error.print();
-                u8::try_from(error.exit_code()).unwrap_or(2).into()
-            }
+            Self::Help(error) => match error.print().map_err(show::stdout_failure) {
+                Ok(()) | Err(Self::Unheard) => u8::try_from(error.exit_code()).unwrap_or(2).into(),
+                Err(failure) => failure.report(),
+            },
             Self::Told => ExitCode::FAILURE,
             Self::Unheard => ExitCode::SUCCESS,
         }

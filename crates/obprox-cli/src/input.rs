@@ -10,7 +10,7 @@ use obprox::{Lambda, Model, Problem};
 use crate::destination::{check_distinct, check_file};
 use crate::failure::Failure;
 use crate::flags::{DataFlags, MemoryFlags, ProblemFlags, TableFlags, sources};
-use crate::watch;
+use crate::{show, watch};
 
 /// The name of a data file as messages and tables show it.
 pub fn shown(path: &Path) -> String {
@@ -144,7 +144,7 @@ pub fn for_model(
         outcome?;
         if columns > model.n_features {
             let (file, knows) = (shown(&path), model.n_features);
-            eprintln!("obprox: note: {file}: {columns} columns, the model knows the first {knows}");
+            show::say(&format!("note: {file}: {columns} columns, the model knows the first {knows}"));
         }
     }
     Ok(())

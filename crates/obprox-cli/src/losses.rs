@@ -9,6 +9,7 @@ use obprox::output::write_whole;
 use obprox::{Control, Error, Observer};
 
 use crate::failure::Failure;
+use crate::show;
 
 /// What was lost so far.
 #[derive(Default)]
@@ -79,7 +80,7 @@ impl Losses {
 
     fn say(&mut self, message: &str) {
         if self.said.insert(message.to_owned()) {
-            eprintln!("obprox: error: {message}");
+            show::say(&format!("error: {message}"));
         }
     }
 }

@@ -43,10 +43,16 @@ pub fn are_to_be_had() -> bool {
     !ALONE.load(Ordering::Relaxed)
 }
 
+/// As many as `--threads` takes.
+const MOST: usize = 1024;
+
 /// One for each core, unless the environment has another opinion.
 fn usual() -> usize {
     let given = std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok());
-    given.filter(|&count| count > 0).unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
+    given
+        .filter(|&count: &usize| count > 0)
+        .map(|count| count.min(MOST))
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Threads that wait to be told what they are for, or the system's reason against the first of them that cannot be had. The

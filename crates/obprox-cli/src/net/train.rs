@@ -6,7 +6,7 @@ use clap::Args;
 use obprox::Status;
 use obprox_infer::images::Data;
 use obprox_infer::{Architecture, Kind, Model, Training, Values, Weights};
-use obprox_nn::train::{Run, has_checkpoint};
+use obprox_nn::train::{Run, Trained, has_checkpoint};
 use obprox_nn::{Net, device, initial_weights};
 use obprox_report::Report;
 
@@ -174,17 +174,7 @@ impl Train {
             }))?;
             rounding.map_or(Ok(()), |told| show::print(&pairs([("values", told)])))?;
         }
-        losses.end(match trained.status {
-            Status::Diverged => {
-                Err(Failure::other("the run diverged: a loss or a weight was no longer finite; try a smaller --step"))
-            }
-            Status::Missed => {
-                let asked = settings.target.map_or(0.0, |plan| plan.target);
-                let why = page::missed(&trained, asked).unwrap_or_default();
-                Err(Failure::other(format!("the density asked for was not reached: {why}")))
-            }
-            _ => Ok(()),
-        })
+        losses.end(kept_its_promise(&trained, settings.target.map_or(0.0, |plan| plan.target)))
     }
 
     /// The network and the weights it begins with.
@@ -238,6 +228,20 @@ impl Train {
             threads,
             classes: data.classes.clone(),
         }
+    }
+}
+
+/// An error where a run did not come to what it was to come to.
+fn kept_its_promise(trained: &Trained, asked: f64) -> Result<(), Failure> {
+    match trained.status {
+        Status::Diverged => {
+            Err(Failure::other("the run diverged: a loss or a weight was no longer finite; try a smaller --step"))
+        }
+        Status::Missed => {
+            let why = page::missed(trained, asked).unwrap_or_default();
+            Err(Failure::other(format!("the density asked for was not reached: {why}")))
+        }
+        _ => Ok(()),
     }
 }
 

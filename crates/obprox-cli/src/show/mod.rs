@@ -34,10 +34,15 @@ pub fn stdout_failure(error: io::Error) -> Failure {
     }
 }
 
+/// A line on standard error. Where that takes nothing, as on a full disk, the exit status has to do.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "obprox: {text}");
+}
+
 /// Something worth knowing, on standard error.
 pub fn note(text: &str, quiet: bool) {
     if !quiet {
-        eprintln!("obprox: {text}");
+        say(text);
     }
 }
 

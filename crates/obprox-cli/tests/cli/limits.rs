@@ -139,6 +139,25 @@ fn a_model_whose_disk_is_full_goes_elsewhere_and_says_where() {
 }
 
 #[test]
+fn what_cannot_be_said_leaves_the_status() {
+    let shop = Workshop::with_data();
+    for (line, status) in [
+        ("obprox fit nowhere.svm 2> /dev/full", 2),
+        ("obprox fit train.svm --lambda -1 2> /dev/full", 2),
+        ("obprox fit train.svm --log /dev/full --quiet 2> /dev/full", 1),
+        ("obprox fit train.svm > /dev/full", 1),
+        ("obprox --help > /dev/full", 1),
+        ("obprox help fit > /dev/full", 1),
+        ("obprox --version > /dev/full", 1),
+        ("obprox completions bash > /dev/full", 1),
+    ] {
+        let output = shell(&shop, line);
+        assert_eq!(output.status.code(), Some(status), "{line}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("panicked"), "{line}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn odd_surroundings_change_nothing() {
     let shop = Workshop::with_data();
     shop.ok("fit train.svm --out whole.json --quiet --threads 2");
@@ -151,6 +170,8 @@ fn odd_surroundings_change_nothing() {
         "ulimit -n 16; obprox fit train.svm --out model.json --log run.jsonl --checkpoint state",
         "TZ=Pacific/Kiritimati obprox fit train.svm --out model.json < /dev/null > /dev/null",
         "env -i obprox fit train.svm --out model.json",
+        "RAYON_NUM_THREADS=99999999 obprox fit train.svm --out model.json",
+        "obprox fit train.svm --out model.json 2> /dev/full",
     ] {
         let output = shell(&shop, surroundings);
         assert!(output.status.success(), "{surroundings}: {}", stderr(&output));
