@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Sparse predictions beside dense ones by onnxruntime: images a second, in two steps.
+"""Sparse predictions beside dense ones by onnxruntime: images a second, the whole table by one command.
 
-`runtimes.py write DIR` needs torch and torchvision: it writes torchvision's networks with random weights as ONNX, of which a
-share is left in random places. Depthwise convolutions and the last layer stay dense, as training leaves them.
-`runtimes.py race DIR` needs onnxruntime and `cargo build --release -p obprox-infer --example predictions`: both get the very
-file, and two threads; they take turns, and the fastest of each counts. Prints the table of benches/NETS.md.
+`runtimes.py DIR` needs onnxruntime and cargo, and for the networks that are not in DIR yet a Python with torch and torchvision
+(`--torch`). The networks are torchvision's with random weights as ONNX, of which a share is left in random places. Depthwise
+convolutions and the last layer stay dense, as training leaves them. Both sides get the very file, and two threads; they take
+turns, and the fastest of each counts. Prints the table of benches/NETS.md.
 """
 
 import argparse
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,13 +20,14 @@ OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/exam
 
 numbers = lambda kind: lambda text: [kind(part) for part in text.split(",")]
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("what", choices=["write", "race"])
 parser.add_argument("directory", type=Path)
+parser.add_argument("--torch", default=sys.executable, metavar="PYTHON", help="what writes the networks")
 parser.add_argument("--networks", type=numbers(str), default=["resnet18", "resnet50", "mobilenet_v2"])
 parser.add_argument("--densities", type=numbers(float), default=[0.02, 0.05, 0.1, 0.2])
 parser.add_argument("--batches", type=numbers(int), default=[1, 64])
 parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("--rounds", type=int, default=3)
+parser.add_argument("--rounds", type=int, default=5)
+parser.add_argument("--write", action="store_true", help="write the networks, and measure nothing")
 options = parser.parse_args()
 SIDE = 224
 
@@ -85,11 +87,23 @@ def race(name, density, path):
         print(f"| {name} | {density:.0%} | {batch} | {cells} | {best['chosen'] / best['onnxruntime']:.2f}× |", flush=True)
 
 
-if options.what == "race":
+def main():
+    cases = [(name, density) for name in options.networks for density in options.densities]
+    paths = {case: options.directory / "{}-{}.onnx".format(*case) for case in cases}
+    options.directory.mkdir(parents=True, exist_ok=True)
+    if options.write:
+        for (name, density), path in paths.items():
+            if not path.exists():
+                write(name, density, path)
+        return
+    if not all(path.exists() for path in paths.values()):
+        subprocess.run([options.torch, __file__, *sys.argv[1:], "--write"], check=True)
+    build = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "obprox-infer", "--example", "predictions"]
+    subprocess.run(build, cwd=ROOT, check=True)
     print("| network | density | batch | onnxruntime, images/s | obprox, all weights | obprox | of onnxruntime |")
     print("|---|---|---|---|---|---|---|")
-options.directory.mkdir(parents=True, exist_ok=True)
-for name in options.networks:
-    for density in options.densities:
-        path = options.directory / f"{name}-{density}.onnx"
-        (write if options.what == "write" else race)(name, density, path)
+    for (name, density), path in paths.items():
+        race(name, density, path)
+
+
+main()

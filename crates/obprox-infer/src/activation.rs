@@ -19,6 +19,7 @@ pub fn apply(activation: Activation, x: f64) -> f64 {
 }
 
 /// The function of every number, in place. Values of one row: the choice is made outside of the loop.
+#[inline(always)]
 pub fn apply_to(activation: Activation, values: &mut [f32]) {
     let each = |values: &mut [f32], f: fn(f32) -> f32| values.iter_mut().for_each(|value| *value = f(*value));
     let hard = |x: f32| (x + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0);

@@ -72,7 +72,7 @@ impl Kernel {
 }
 
 /// Multiply-adds that are worth waking a thread for: some ten microseconds of work.
-const WORTH_A_THREAD: usize = 1 << 19;
+const WORTH_A_THREAD: usize = 1 << 18;
 
 /// Where a convolution reads and writes.
 pub struct Buffers<'a> {

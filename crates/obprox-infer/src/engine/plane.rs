@@ -51,7 +51,12 @@ impl Plane {
         plane[..self.origin() * lanes].fill(0.0);
         for y in 1..self.height {
             let end = (self.frame + y - 1) * self.row + self.frame + self.width;
-            plane[end * lanes..(end + 2 * self.frame) * lanes].fill(0.0);
+            let between = &mut plane[end * lanes..(end + 2 * self.frame) * lanes];
+            // The usual ones are too short for a call.
+            match between.len() {
+                2 => between.copy_from_slice(&[0.0; 2]),
+                _ => between.fill(0.0),
+            }
         }
         let end = (self.frame + self.height - 1) * self.row + self.frame + self.width;
         plane[end * lanes..self.len * lanes].fill(0.0);
@@ -114,14 +119,10 @@ impl Phases {
             // The columns of this phase that are on the image.
             let first = left.saturating_sub(right).div_ceil(wide).min(self.row);
             let end = (self.from.width + left).saturating_sub(right).div_ceil(wide).clamp(first, self.row);
+            out.fill(0.0);
             for (y, out) in out.chunks_exact_mut(self.row * lanes).take(self.rows).enumerate() {
-                let Some(y) = (y * high + down).checked_sub(top).filter(|y| *y < self.from.height) else {
-                    out.fill(0.0);
-                    continue;
-                };
-                out[..first * lanes].fill(0.0);
-                out[end * lanes..].fill(0.0);
-                if end > first {
+                let y = (y * high + down).checked_sub(top).filter(|y| *y < self.from.height);
+                if let Some(y) = y.filter(|_| end > first) {
                     let start = self.from.origin() + y * self.from.row + first * wide + right - left;
                     let out = &mut out[first * lanes..end * lanes];
                     match lanes {
