@@ -61,10 +61,12 @@ class _Rows(NamedTuple):
 class HalfSpace:
     """Half-space steps around an optimizer: a share of the channels becomes exactly zero.
 
-    Problem: min f(x) + λ Σ‖x_g‖ over groups of channels g. The optimizer underneath takes its step, from x to x̃; a group
-    whose step leaves the half space of its direction, ⟨x̃_g, x_g⟩ ≤ αλ‖x_g‖, becomes zero and stays so, the others shrink
-    by αλ. The share of channels that are zero after each step is planned, and λ is the least that keeps to it. Citation:
-    Chen et al., Only Train Once: A One-Shot Neural Network Training and Pruning Framework, 2021 (HSPG).
+    Problem: min f(x) + λ Σ √n_g ‖x_g‖ over groups of channels g of n_g parameters. The optimizer underneath takes its step
+    without λ, from x to z; a group that leaves the half space of its direction, ⟨z_g, x_g⟩ ≤ αλ√n_g ‖x_g‖, becomes zero and
+    stays so, the others shrink by αλ√n_g along their own direction. Both with one λ, the least that makes as many groups zero
+    as are planned after each step; steps before, between and after those have none, so that what is left in the end has been
+    trained on f alone. Citation: Chen et al., Only Train Once: A One-Shot Neural Network Training and Pruning Framework,
+    2021 (HSPG), whose λ is given, and whose steps go along the penalty's gradient at x.
 
     Parameters
     ----------

@@ -1,11 +1,12 @@
 //! Half-space steps on groups of channels: whole groups become zero, around any optimizer.
 //!
 //! Problem: min f(x) + λ Σ √n_g ‖x_g‖ over groups g of n_g parameters, with a share of the groups that is to be zero in the
-//! end. The optimizer takes its step from x to z; a group that leaves the half space of its direction,
-//! ⟨z_g, x_g⟩ ≤ αλ√n_g ‖x_g‖, becomes zero and stays so, the others shrink by αλ√n_g. How many groups are to be zero after each
-//! step is planned as a density is ([`Plan`]), and λ is the least that keeps to it; once all are zero that were asked for,
-//! the others train without a penalty. Citation: Chen et al., Only Train Once: A One-Shot Neural Network Training and Pruning
-//! Framework, 2021 (HSPG).
+//! end. The optimizer takes its step without λ, from x to z; a group that leaves the half space of its direction,
+//! ⟨z_g, x_g⟩ ≤ αλ√n_g ‖x_g‖, becomes zero and stays so, the others shrink by αλ√n_g along their own direction. Both with one
+//! λ, the least that makes as many groups zero as are planned after each step, as a density is ([`Plan`]); steps before,
+//! between and after those have none, so that what is left in the end has been trained on f alone, and the F that a run
+//! reports has no such term. Citation: Chen et al., Only Train Once: A One-Shot Neural Network Training and Pruning Framework,
+//! 2021 (HSPG), whose λ is given, and whose steps go along the penalty's gradient at x.
 
 use std::collections::BTreeMap;
 
