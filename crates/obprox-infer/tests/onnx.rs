@@ -60,6 +60,20 @@ fn damaged_files_are_refused_or_read() {
     }
 }
 
+/// Files of networks that are no ONNX are read in one place, and that one says where ONNX is.
+#[test]
+fn where_an_onnx_file_goes_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("net.ONNX");
+    let model = random_model(Architecture::new(Kind::SmallCnn).with_width(0.05).unwrap(), 0.3, 5);
+    model.write_onnx(&path).unwrap();
+    let error = Model::read(&path).unwrap_err().to_string();
+    assert!(error.contains("net.ONNX: is an ONNX file by its name: read it by obprox net import"), "{error}");
+    // What a file is goes by its content where that tells.
+    model.write_compressed(&path).unwrap();
+    assert_eq!(Model::read(&path).unwrap(), model);
+}
+
 /// A field of a protocol buffer that holds bytes.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];

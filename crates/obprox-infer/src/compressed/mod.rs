@@ -75,6 +75,10 @@ impl Model {
         let mut file = File::open(path).map_err(Error::reading(path))?;
         match file.read_exact(&mut head).is_ok() && is_compressed(&head) {
             true => Self::read_compressed(path),
+            false if path.extension().is_some_and(|name| name.eq_ignore_ascii_case("onnx")) => {
+                let message = "is an ONNX file by its name: read it by obprox net import, or read_onnx in Python";
+                Err(Error::file(path.display().to_string(), message))
+            }
             false => Self::read_safetensors(path),
         }
     }

@@ -117,6 +117,9 @@ impl Importer {
         let &[_, _, rows, columns] = self.weights.get(&weight).map_or(&[][..], |tensor| tensor.shape()) else {
             return Err("convolutions of two dimensions are known".into());
         };
+        if let Some(told) = node.numbers("kernel_shape").filter(|told| **told != [rows as i64, columns as i64]) {
+            return Err(format!("kernel_shape {told:?} where the weight is of {rows}×{columns}"));
+        }
         let window = self.window(node, [rows, columns], input)?;
         let [groups] = sizes(&[node.number("group", 1)], "group")?;
         let name = layer(&weight);
