@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import obprox.net
-from obprox.torch import HalfSpace, channel_groups, save_compressed, shrink
+from obprox.torch import HalfSpace, before_after, channel_groups, save_compressed, shrink
 
 
 def shapes(count, seed):
@@ -80,8 +80,8 @@ def accuracy(scores):
 
 with torch.no_grad():
     scores, again = model(test[0]), small(test[0])
-count = [sum(parameter.numel() for parameter in module.parameters()) for module in (model, small)]
-print(f"{count[0]:,} parameters → {count[1]:,}, accuracy {accuracy(scores):.1%} → {accuracy(again):.1%}")
+print(before_after(model, small, test[0][:50]))
+print(f"accuracy {accuracy(scores):.1%} → {accuracy(again):.1%}")
 assert torch.allclose(scores, again, atol=1e-4), "the outputs are the same"
 
 # %% Ship it: a file that obprox serves without PyTorch, and ONNX for any other runtime.

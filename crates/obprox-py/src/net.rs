@@ -98,6 +98,11 @@ impl Network {
         py.detach(|| self.model.cut()).map(Self::of).map_err(|error| raise(py, error))
     }
 
+    /// Products that a dense runtime adds up for an input of the size that the network names.
+    fn multiply_adds(&self, py: Python<'_>) -> PyResult<usize> {
+        self.model.multiply_adds().map_err(|error| raise(py, error))
+    }
+
     /// The channels that come and go together: for each group the rows of the tensors that make it.
     fn channel_groups(&self, py: Python<'_>) -> PyResult<Vec<Vec<(String, usize)>>> {
         py.detach(|| self.model.channel_groups()).map_err(|error| raise(py, error))

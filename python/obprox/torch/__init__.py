@@ -22,6 +22,7 @@ except ImportError as error:
         f"obprox.torch needs PyTorch ({error}): install it with `pip install torch` or `apt-get install python3-torch`"
     ) from error
 
+from .before_after import BeforeAfter, before_after
 from .compress import load_compressed, save_compressed
 from .half_space import HalfSpace, channel_groups
 from .obprox_sg import OBProxSG
@@ -32,12 +33,14 @@ from .report import SparsityReport, sparsity_report
 from .shrink import shrink
 
 __all__ = [
+    "BeforeAfter",
     "HalfSpace",
     "OBProxSG",
     "ProxSG",
     "ProxSVRG",
     "RDA",
     "SparsityReport",
+    "before_after",
     "channel_groups",
     "load_compressed",
     "save_compressed",

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from obprox.torch import HalfSpace, OBProxSG, channel_groups, shrink, sparsity_report
+from obprox.torch import HalfSpace, OBProxSG, before_after, channel_groups, shrink, sparsity_report
 
 from .test_graph import Block, Mobile, close, images
 
@@ -67,6 +67,41 @@ def test_exactly_the_share_that_was_asked_for(name, share):
         close(small.eval()(images()), model.eval()(images()))
 
 
+@pytest.mark.parametrize("name", ["momentum", "adamw"])
+def test_every_step_is_a_half_space_step_with_one_lambda(name):
+    """Groups at or below one threshold become zero, the others shrink by it along their direction."""
+    torch.manual_seed(0)
+    model = Net()
+    groups = channel_groups(model, images())
+    optimizer = OPTIMIZERS[name](model.parameters())
+    steps = HalfSpace(optimizer, model, images(), target_group_sparsity=0.5, total_steps=20)
+    params = dict(model.named_parameters())
+    vectors = lambda: [torch.cat([params[name][row].detach().flatten().double() for name, row in group]) for group in groups]
+    trials, zeros, shrunk = [], 0, 0
+    plain_step = optimizer.step
+    optimizer.step = lambda *arguments: (plain_step(*arguments), trials.append(vectors()))[0]
+    for _ in range(20):
+        before = vectors()
+        train(model, steps, 1)
+        # A layer that keeps its least is not penalised: no two of the groups that shrink disagree about λ.
+        lambdas, fresh, sizes = [], [], []
+        for x, z, y in zip(before, trials.pop(), vectors()):
+            root = len(x) ** 0.5
+            size = (x @ z / x.norm() / root).item() if x.any() else float("-inf")
+            if not y.any():
+                fresh += [size] if x.any() else []
+            elif not torch.equal(y, z):
+                assert torch.allclose(y / y.norm(), z / z.norm(), atol=1e-5)
+                lambdas.append(((z.norm() - y.norm()) / root).item())
+                sizes.append(size)
+        zeros, shrunk = zeros + len(fresh), shrunk + len(lambdas)
+        assert bool(lambdas) <= bool(fresh), "a penalty makes groups zero"
+        for value in lambdas:
+            assert value == pytest.approx(max(0.0, *fresh), rel=1e-3, abs=1e-6)
+        assert all(size >= max(fresh) for size in sizes)
+    assert zeros == round(0.5 * len(groups)) and shrunk > 0
+
+
 def test_a_resumed_run_takes_the_same_steps():
     def begin():
         torch.manual_seed(0)
@@ -97,6 +132,27 @@ def test_every_layer_keeps_channels():
     steps = HalfSpace(optimizer, model, images(), target_group_sparsity=0.6, total_steps=10)
     train(model, steps, 10)
     assert model.stem[0].weight.flatten(1).any(1).any()
+
+
+def test_what_it_became_is_told_in_one_table():
+    torch.manual_seed(0)
+    model = Net()
+    with torch.no_grad():
+        for layer in (model.block, model.stem):  # every second channel of all that are added
+            for name, parameter in layer.named_parameters():
+                parameter[::2] = 0
+    table = before_after(model, shrink(model, images()), images(), repeats=1)
+    rows = {what: (before, after) for what, before, after in table.rows}
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    # The stem's 3×3 convolution of each of 8×8 pixels is in the sum, and loses half of its channels.
+    assert rows["parameters"][0] == parameters > rows["parameters"][1]
+    assert rows["multiply-adds"][0] - rows["multiply-adds"][1] > 64 * 27 * 12 / 2
+    assert rows["bytes"][0] == sum(4 * p.numel() for p in model.parameters()) + sum(
+        b.numel() * b.element_size() for b in model.buffers()
+    )
+    assert all(what in str(table) for what in rows) and "of before" in str(table)
+    with pytest.raises(ValueError, match="one repeat at least"):
+        before_after(model, model, images(), repeats=0)
 
 
 def test_bad_arguments_are_refused():
