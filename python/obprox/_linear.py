@@ -25,7 +25,7 @@ from ._partial import learn, with_steps
 from ._parameters import checkpoint, number, penalty, threads, weights_of_classes
 from ._progress import Progress
 from ._results import Certificate, columns, combined, table
-from ._tables import checked
+from ._tables import checked, names_of
 from .solvers import name as solver_name
 from .solvers import settings
 
@@ -269,7 +269,7 @@ class Linear(BaseEstimator):
         }[status]
         warnings.warn(
             f"{type(self).__name__}(solver={solver_name(self.solver)!r}) ended with status {status!r} at a {measure} of "
-            f"{reached:.3g}; tol={self.tol:g} was asked for. To get there: {advice}.",
+            f"{reached:.3g}, and tol={self.tol:g}. To get there: {advice}.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -379,7 +379,7 @@ class Classifier(ClassifierMixin, Linear):
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y)
-        return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
+        return self._stated(rows(X, threads(self.n_jobs), names_of(self)), y, sample_weight)
 
     def _stated(self, matrix, y, sample_weight, known=False):
         if known:
@@ -447,7 +447,7 @@ class Classifier(ClassifierMixin, Linear):
         if len(new):
             raise ValueError(f"y: {new[0]!r} is none of the classes {known.tolist()}")
         self.classes_ = known
-        return learn(self, self._stated(rows(X, threads(self.n_jobs)), y, sample_weight, known=True))
+        return learn(self, self._stated(rows(X, threads(self.n_jobs), names_of(self)), y, sample_weight, known=True))
 
     def _keep_weights(self, coef, intercept):
         self.coef_, self.intercept_ = coef, intercept
@@ -502,7 +502,7 @@ class Regressor(RegressorMixin, Linear):
 
     def _problems(self, X, y, sample_weight):
         X, y = checked(self, X, y, multi_output=self._takes_many, y_numeric=True)
-        return self._stated(rows(X, threads(self.n_jobs)), y, sample_weight)
+        return self._stated(rows(X, threads(self.n_jobs), names_of(self)), y, sample_weight)
 
     def _stated(self, matrix, y, sample_weight):
         self._many = y.ndim == 2 and y.shape[1] > 1
@@ -531,7 +531,7 @@ class Regressor(RegressorMixin, Linear):
         """
         first = not self.__sklearn_is_fitted__()
         X, y = checked(self, X, y, reset=first, multi_output=self._takes_many, y_numeric=True)
-        return learn(self, self._stated(rows(X, threads(self.n_jobs)), y, sample_weight))
+        return learn(self, self._stated(rows(X, threads(self.n_jobs), names_of(self)), y, sample_weight))
 
     def _keep_weights(self, coef, intercept):
         if self._many:
@@ -578,7 +578,7 @@ class MultiTask(Regressor):
         if y.ndim == 1:
             raise ValueError("For mono-task outputs, use ElasticNet or Lasso: y has one column")
         self._many = True
-        matrix = rows(X, threads(self.n_jobs))
+        matrix = rows(X, threads(self.n_jobs), names_of(self))
         n_features = matrix.shape[1]
         groups = {"groups": np.arange(n_features, dtype=np.uint32), "group_weights": np.ones(n_features)}
         many = np.ascontiguousarray(y, dtype=np.float64)

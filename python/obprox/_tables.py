@@ -8,8 +8,9 @@ import numpy as np
 
 from . import _core
 from ._compat import validate_data
-from ._inputs import DTYPES
+from ._inputs import DTYPES, rows
 from ._parameters import threads
+from .exceptions import DataError
 
 
 def checked(estimator, X, y=None, *, reset=True, **options):
@@ -28,7 +29,11 @@ def checked(estimator, X, y=None, *, reset=True, **options):
         options.update(order="C", ensure_all_finite=False)
     found = table(X, threads(estimator.n_jobs))
     if found is None:
-        return validate_data(estimator, X, *given, reset=reset, **options)
+        _refuse_words(X)
+        names = _names_of_frame(X)
+        if reset or names is None or given:
+            return validate_data(estimator, X, *given, reset=reset, **options)
+        return _finite(validate_data(estimator, X, reset=False, **options, ensure_all_finite=False), names)
     X, names = found
     if reset:
         result = validate_data(estimator, X, *given, reset=True, **options)
@@ -39,7 +44,52 @@ def checked(estimator, X, y=None, *, reset=True, **options):
     with warnings.catch_warnings():
         # Its names were looked at here.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return validate_data(estimator, X, *given, reset=False, **options)
+        X = validate_data(estimator, X, *given, reset=False, **options, ensure_all_finite=False)
+    return X if given else _finite(X, names)
+
+
+def names_of(estimator):
+    """The names of the columns an estimator was given, or None."""
+    return getattr(estimator, "feature_names_in_", None)
+
+
+def _finite(X, names):
+    """X, if all of it is finite; else says which column is not."""
+    if not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
+        rows(X, 1, names)
+    return X
+
+
+def _refuse_words(X):
+    """Says which column of a frame of numpy's types holds no numbers; a conversion would name none."""
+    if type(X).__module__.split(".")[0] != "pandas" or not hasattr(X, "dtypes") or not hasattr(X, "columns"):
+        return
+    for at, (name, of) in enumerate(zip(X.columns, X.dtypes)):
+        kind = getattr(of, "kind", "")
+        if kind in "mM":
+            raise DataError(f'column "{name}" is of type {of}: give numbers, as the days since a date')
+        if kind == "O":
+            for row, value in enumerate(X.iloc[:, at]):
+                if not _is_number(value):
+                    advice = "words become numbers by scikit-learn's OneHotEncoder"
+                    raise DataError(f'column "{name}": {value!r} in row {row} is no number; {advice}')
+
+
+def _is_number(value):
+    try:
+        float(value)
+    except TypeError:
+        # What is missing is said elsewhere.
+        return value is None or str(value) == "<NA>"
+    except ValueError:
+        return False
+    return True
+
+
+def _names_of_frame(X):
+    """The names of the columns of a frame, where all are words."""
+    columns = getattr(X, "columns", None)
+    return list(columns) if columns is not None and all(isinstance(name, str) for name in columns) else None
 
 
 def _is_ready(X, y):
@@ -77,13 +127,12 @@ def table(X, threads):
     except ImportError:
         return None
     array, names = _core.columns(capsule, threads)
-    has_names = columns is None or all(isinstance(name, str) for name in columns)
-    return array, names if has_names else None
+    return array, names if columns is None or _names_of_frame(X) is not None else None
 
 
 def _check_names(estimator, names):
     """Refuses a table whose columns are not those of the fit, as scikit-learn does."""
-    known = getattr(estimator, "feature_names_in_", None)
+    known = names_of(estimator)
     if known is None or names is None or list(known) == names:
         return
     new, gone = sorted(set(names) - set(known)), sorted(set(known) - set(names))

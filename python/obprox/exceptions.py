@@ -34,6 +34,16 @@ class ClusterError(ObproxError, RuntimeError):
 class NotFiniteError(DataError):
     """A value among the features is NaN or infinite; the message says where."""
 
+    def __init__(self, message, column=None):
+        super().__init__(message)
+        self.column = column
+
+    def of(self, names):
+        """The same, with the name of the column where columns have names."""
+        if names is None or self.column is None:
+            return self
+        return NotFiniteError(f'{self} (column "{names[self.column]}")', self.column)
+
 
 class FileAccessError(ObproxError, OSError):
     """The operating system refused to open, read or write a file."""

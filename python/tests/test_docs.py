@@ -1,6 +1,7 @@
 """What the documents say is so: their examples run, and so do the scripts beside them."""
 
 import doctest
+import inspect
 import lzma
 import os
 import re
@@ -8,13 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import obprox
 import pytest
+from obprox._parameters import OF_METHODS, SOLVER
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["quick-start", "from-scikit-learn", "choosing-lambda", "methods"]
 
 
-@pytest.mark.parametrize("page", [*PAGES, "from-liblinear", "survival"])
+@pytest.mark.parametrize("page", [*PAGES, "from-liblinear", "survival", "formats"])
 def test_the_examples_of_a_page(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     # A fence ends what is expected; line numbers stay.
@@ -57,6 +60,22 @@ def test_the_pages_of_the_site_are_there(tmp_path):
     for page in (tmp_path / "pages").iterdir():
         for target in re.findall(r"\]\(([\w-]+\.md)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_tolerance_is_the_commands():
+    """It means the same, a relative duality gap, and is the same where nobody gives one."""
+    command = (ROOT / "docs" / "command.md").read_text()
+    told = re.findall(r"--tol <GAP>(.*?)\[default: ([^]]+)\]", command, re.DOTALL)
+    assert len(told) >= 4 and all("relative duality gap" in words for words, _ in told)
+    assert {float(default) for _, default in told} == {SOLVER["tol"]}
+
+
+@pytest.mark.parametrize("name", [name for name in obprox.__all__ if hasattr(getattr(obprox, name), "get_params")])
+def test_estimators_have_no_keywords_of_a_method(name):
+    parameters = inspect.signature(getattr(obprox, name)).parameters
+    assert not OF_METHODS.intersection(parameters)
+    if "solver" in parameters:
+        assert (parameters["solver"].default, parameters["tol"].default) == ("auto", SOLVER["tol"])
 
 
 def test_the_stubs_are_up_to_date():

@@ -117,11 +117,57 @@ def test_words_and_gaps_are_refused_by_name():
     words = polars.DataFrame({"a": [1.0, 2.0], "country": ["FR", "DE"]})
     with pytest.raises(ValueError, match='column "country" is of type Utf8.*OneHotEncoder'):
         obprox.Lasso().fit(words, [1.0, 2.0])
-    gaps = pandas.DataFrame({"a": pandas.array([1, None, 3], dtype="Int64")})
-    with pytest.raises(ValueError, match="(?i)nan|finite"):
-        obprox.Lasso().fit(gaps, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match='column "country".*OneHotEncoder'):
+        obprox.Lasso().fit(words.to_pandas(), [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"column \"country\": 'FR' in row 1 is no number; .*OneHotEncoder"):
+        obprox.Lasso().fit(pandas.DataFrame({"a": [1.0, 2.0], "country": pandas.Series([1, "FR"], dtype=object)}), [1.0, 2.0])
+    days = pandas.DataFrame({"a": [1.0, 2.0], "when": pandas.to_datetime(["2024-01-01", "2024-02-01"])})
+    for dates in (days, polars.from_pandas(days)):
+        with pytest.raises(ValueError, match='column "when" is of type .*give numbers'):
+            obprox.Lasso().fit(dates, [1.0, 2.0])
     with pytest.raises(ValueError):
         _core.columns(pyarrow.table({"a": [1]}).schema.__arrow_c_schema__())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_that_is_no_number_has_a_column(data, kind, value):
+    X, y = data
+    model = obprox.Lasso().fit(KINDS[kind](X), y)
+    broken = X.copy()
+    broken[7, 3] = value
+    says = r"Input X contains (NaN|infinity).*: X\[7, 3\] \(column \"x3\"\)"
+    with pytest.raises(ValueError, match=says) as found:
+        obprox.Lasso().fit(KINDS[kind](broken), y)
+    assert found.value.column == 3
+    with pytest.raises(ValueError, match=says):
+        model.predict(KINDS[kind](broken))
+
+
+def test_every_type_of_column_goes_from_fit_to_file_to_prediction(tmp_path):
+    """Numbers of all kinds, flags and categories with a number for each, gaps that were filled."""
+    random = np.random.default_rng(4)
+    y = random.standard_normal(40)
+    plain = pandas.DataFrame(
+        {
+            "whole": random.integers(0, 9, 40).astype("int8"),
+            "flag": random.integers(0, 2, 40).astype(bool),
+            "single": random.standard_normal(40).astype("float32"),
+            "double": random.standard_normal(40),
+        }
+    )
+    nullable = plain.astype({"whole": "Int8", "flag": "boolean", "single": "Float32", "double": "Float64"})
+    category = plain.assign(whole=plain["whole"].astype("category"))
+    tables = [plain, nullable, category, polars.from_pandas(plain), pyarrow.Table.from_pandas(plain, preserve_index=False)]
+    expected = obprox.Lasso(0.01).fit(plain, y)
+    assert list(expected.feature_names_in_) == list(plain.columns)
+    for table in tables:
+        model = obprox.Lasso(0.01).fit(table, y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
+        model.save(tmp_path / "model.json")
+        again = obprox.load(tmp_path / "model.json")
+        for other in tables:
+            np.testing.assert_allclose(again.predict(other), model.predict(table), rtol=1e-9)
 
 
 def test_without_scikit_learn_too(data):

@@ -28,7 +28,8 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
             // In scikit-learn's words, which its users search for; with the place, which they ask for. Python counts
             // from 0.
             let what = if value.is_nan() { "NaN" } else { "infinity or a value too large for its type" };
-            raised::NotFiniteError::new_err(format!("Input X contains {what}: X[{}, {}]", row - 1, column - 1))
+            let place = format!("X[{}, {}]", row - 1, column - 1);
+            raised::NotFiniteError::new_err((format!("Input X contains {what}: {place}"), column - 1))
         }
         // OSError has subclasses by the system's reason, so that `except FileNotFoundError` works as ever.
         Error::Io { ref path, ref source, .. } => {
