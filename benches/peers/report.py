@@ -104,7 +104,7 @@ def page(machine, sets):
     text += ["", f"The aim is met in {met} of {len(tally)} cases; the whole process is faster than the best peer's fit alone in "
              f"{faster} of {len(tally)}.", "", READING.read_text().strip(), ""]
     text += ["## To F within 10⁻³", "", "Of obprox and of the peers the fastest fit whose F came out within 10⁻³ of the optimum, whatever "
-             "tolerance it was asked for; training is without reading the file and without the pass that states the problem (see above). Certified: training until the "
+             "tolerance; training is without reading the file and without the pass that states the problem (see above). Certified: training until the "
              "gap itself, which no peer but Celer looks at, is proved to be at most 10⁻³.", "",
              "| data | λ | obprox training | certified | obprox whole | best peer | its fit | training / fit |", "|---|---|---|---|---|---|---|---|"]
     ahead = []

@@ -49,11 +49,11 @@ pub struct Fit {
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
 
-    /// Go on from the state in --checkpoint, to the same bits as a run without a break
+    /// Go on from the state in --checkpoint; the result is that of a run without a break, to the bit
     #[arg(long, requires = "checkpoint")]
     resume: bool,
 
-    /// Stop after this long (90s, 5min, 2h) and hand out what there is
+    /// Stop after this long (90s, 5min, 2h) and keep the model reached by then
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "nnz")]
     time: Option<Duration>,
 

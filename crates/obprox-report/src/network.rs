@@ -58,7 +58,7 @@ pub(crate) fn charts(problem: &Problem) -> Vec<Named> {
     all.extend(by_epoch("loss-epochs", "Mean loss of the batches by epoch", Axis::linear(""), |epoch| {
         epoch.batch_loss
     }));
-    all.extend(by_epoch("lambda-epochs", "λ by epoch, as the density asked for wants it", Axis::log(""), |epoch| {
+    all.extend(by_epoch("lambda-epochs", "λ by epoch, which follows the target density", Axis::log(""), |epoch| {
         epoch.lambda.filter(|lambda| *lambda > 0.0)
     }));
     for entry in &problem.entries {
@@ -73,7 +73,7 @@ pub(crate) fn target(problem: &Problem) -> Option<Mark> {
     let asked = |entry: &Entry| entry.run.start.network.target_density;
     let first = problem.entries.first().and_then(asked)?;
     let same = problem.entries.iter().all(|entry| asked(entry) == Some(first));
-    same.then(|| Mark::Level(first, format!("{} asked for", percent(first))))
+    same.then(|| Mark::Level(first, format!("target {}", percent(first))))
 }
 
 fn of(problem: &Problem, entry: &Entry, words: &str) -> String {
@@ -187,7 +187,7 @@ pub(crate) fn notices(run: &Run) -> Vec<String> {
     let mut notices = Vec::new();
     let Some(end) = &run.end else { return notices };
     if let Some(why) = &end.network.missed {
-        notices.push(format!("the density asked for was not reached: {why}."));
+        notices.push(format!("the target density was not reached: {why}."));
     }
     let dead = |layer: &&crate::log::event::Layer| layer.nnz == 0 && layer.size > 0;
     let dead: Vec<&str> = end.network.layers.iter().filter(dead).map(|layer| layer.name.as_str()).collect();

@@ -31,7 +31,7 @@ fn a_network_is_told_as_one() {
     );
     assert!(table::layers(&report.problems).to_csv().contains("conv1.weight,600,100,0.16666666666666666"));
     let page = page::html(&report);
-    assert!(page.contains("10.00 % asked for") && page.contains("zeros held") && !page.contains("? rows"));
+    assert!(page.contains("target 10.00 %") && page.contains("zeros held") && !page.contains("? rows"));
 }
 
 #[test]

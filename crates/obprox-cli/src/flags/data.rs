@@ -23,7 +23,7 @@ pub struct DataFlags {
     #[arg(long, value_name = "COLUMN", value_parser = parse_label)]
     event: Option<Label>,
 
-    /// CSV: the first line is a header (told by content otherwise)
+    /// CSV: the first line is a header (otherwise its content tells)
     #[arg(long, overrides_with = "no_header")]
     header: bool,
 
@@ -31,7 +31,7 @@ pub struct DataFlags {
     #[arg(long)]
     no_header: bool,
 
-    /// The format, where it should not be told by content
+    /// The format of the data, where its content should not tell
     #[arg(long, value_name = "FORMAT", value_enum)]
     data_format: Option<FormatName>,
 

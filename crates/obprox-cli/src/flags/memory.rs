@@ -19,7 +19,7 @@ const CACHE: &str = ".obprox";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Data larger than memory")]
 pub struct MemoryFlags {
-    /// Read the data shard by shard, with so much memory for rows (500M, 2G); then DATA may be several
+    /// Read the data shard by shard, with this much memory for rows (500M, 2G); then DATA may be several
     /// files, patterns such as 'part-*.svm.zst', or directories
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,

@@ -15,7 +15,7 @@ use crate::input::shown;
 /// The flags that make a penalty.
 #[derive(Args, Debug)]
 pub struct PenaltyFlags {
-    /// No weight is negative
+    /// Allow no negative weights
     #[arg(long)]
     positive: bool,
 
@@ -28,7 +28,7 @@ pub struct PenaltyFlags {
     #[arg(long, value_name = "FILE|each", conflicts_with_all = ["positive", "bounds"])]
     groups: Option<PathBuf>,
 
-    /// The weight of a group: size (the root of its number of weights), one, or a file with a group and its weight a line
+    /// The weight of a group: size (the root of its number of weights), one, or a file with a group and its weight on each line
     /// [default: size]
     #[arg(long, value_name = "size|one|FILE", requires = "groups")]
     group_weight: Option<PathBuf>,

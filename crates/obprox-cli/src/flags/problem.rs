@@ -49,7 +49,7 @@ pub struct ProblemFlags {
     #[arg(long, value_name = "THETA", value_parser = positive, allow_negative_numbers = true)]
     theta: Option<f64>,
 
-    /// What the cox loss does about events at one time [default: efron]
+    /// How the cox loss counts events at the same time [default: efron]
     #[arg(long, value_name = "HOW", value_enum)]
     ties: Option<TiesName>,
 

@@ -11,12 +11,12 @@ pub struct TableFlags {
     #[arg(long, value_name = "NAME,…|all", value_delimiter = ',', value_parser = parse_name)]
     categorical: Vec<String>,
 
-    /// What stands for a missing value (an empty field, NA): the column's mean, zero, or with indicator the mean and a
-    /// feature that marks it; refuse takes no table with one
+    /// What to put where a value is missing (an empty field, NA): the column's mean, zero, or with indicator the mean and a
+    /// feature that marks the row; refuse: end with an error
     #[arg(long, value_name = "HOW", value_enum, default_value_t = MissingName::Refuse)]
     missing: MissingName,
 
-    /// The columns that are features, where not all are
+    /// Use these columns as features, and no others
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_name, conflicts_with = "drop")]
     keep: Vec<String>,
 

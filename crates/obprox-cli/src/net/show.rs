@@ -121,8 +121,8 @@ fn in_words(trained: &Trained, settings: &Settings, epochs: &str) -> String {
     };
     let Some(target) = settings.target.map(|plan| plan.target) else { return ended };
     match missed(trained, target) {
-        Some(why) => format!("{ended}, and the density asked for was not reached: {why}"),
-        None => format!("{ended}: at most {} was asked for", percent(target)),
+        Some(why) => format!("{ended}, and the target density was not reached: {why}"),
+        None => format!("{ended}: the target was at most {}", percent(target)),
     }
 }
 

@@ -63,7 +63,7 @@ pub struct Train {
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
 
-    /// Go on from the state in --checkpoint, to the same bits as a run without a break
+    /// Go on from the state in --checkpoint; the result is that of a run without a break, to the bit
     #[arg(long, requires = "checkpoint")]
     resume: bool,
 
@@ -239,7 +239,7 @@ fn kept_its_promise(trained: &Trained, asked: f64) -> Result<(), Failure> {
         }
         Status::Missed => {
             let why = page::missed(trained, asked).unwrap_or_default();
-            Err(Failure::other(format!("the density asked for was not reached: {why}")))
+            Err(Failure::other(format!("the target density was not reached: {why}")))
         }
         _ => Ok(()),
     }

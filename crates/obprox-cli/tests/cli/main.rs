@@ -2,6 +2,7 @@
 
 mod columns;
 mod data;
+mod documents;
 mod end_to_end;
 #[cfg(feature = "paper")]
 mod get;

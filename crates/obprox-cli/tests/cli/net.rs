@@ -70,7 +70,7 @@ fn a_network_is_trained_logged_written_and_measured() {
 fn a_network_is_as_sparse_as_asked_for_and_says_so() {
     let shop = shop();
     let page = shop.ok(&format!("{SPARSE} --out net.obz --log run.jsonl --report run.html --tables tables"));
-    assert!(page.contains("done after 8 epochs: at most 10.00 % was asked for"), "{page}");
+    assert!(page.contains("done after 8 epochs: the target was at most 10.00 %"), "{page}");
     let events = events(&shop, "run.jsonl");
     let (start, end) = (&events[0], &events[9]);
     assert_eq!((start["target_density"].as_f64(), start["schedule"].as_str()), (Some(0.1), Some("cosine")));

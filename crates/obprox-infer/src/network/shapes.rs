@@ -63,7 +63,7 @@ fn shape_of<'a>(node: &Node, inputs: &[&[usize]], tensor: &dyn Fn(&str) -> Optio
     let tensor = |name: &str| tensor(name).ok_or_else(|| format!("its tensor {name} is missing"));
     let vector = |name: &Option<String>, length: usize| match name {
         Some(name) if tensor(name)? != [length] => {
-            Err(format!("{name} is of shape {:?} where [{length}] is asked for", tensor(name)?))
+            Err(format!("{name} is of shape {:?} and should be of [{length}]", tensor(name)?))
         }
         _ => Ok(()),
     };
@@ -84,7 +84,7 @@ fn shape_of<'a>(node: &Node, inputs: &[&[usize]], tensor: &dyn Fn(&str) -> Optio
         }
         Op::Linear { weight, bias } => {
             let (&[length], &[outputs, inputs]) = (given, tensor(weight)?) else {
-                return Err(format!("a matrix and a vector are asked for, and {given:?} is given: flatten it before"));
+                return Err(format!("it takes a matrix and a vector, and is given {given:?}: flatten it before"));
             };
             if length != inputs || outputs == 0 {
                 return Err(format!("{weight} takes {inputs} values, and is given {length}"));

@@ -48,7 +48,7 @@ impl Ending {
             Self::With(Status::Diverged) => "diverged",
             Self::With(Status::Stopped) => "interrupted",
             Self::With(Status::Stalled) => "no progress any more",
-            Self::With(Status::Missed) => "not as sparse as asked for",
+            Self::With(Status::Missed) => "target density not reached",
             Self::CutOff => "log cut off",
             Self::Unknown => "ended",
         }

@@ -73,8 +73,8 @@ fn of_network(run: &Run) -> Vec<Option<Card>> {
     let figures = run.figures();
     let asked = run.start.network.target_density;
     let density = match (asked, figures.density) {
-        (Some(asked), Some(density)) if density > asked => format!("{} was asked for", percent(asked)),
-        (Some(asked), _) => format!("at most {} was asked for", percent(asked)),
+        (Some(asked), Some(density)) if density > asked => format!("the target was {}", percent(asked)),
+        (Some(asked), _) => format!("the target was at most {}", percent(asked)),
         (None, _) => nonzeros(run),
     };
     let train = run.end.as_ref().and_then(|end| end.network.train_accuracy);

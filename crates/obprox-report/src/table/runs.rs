@@ -101,7 +101,7 @@ pub fn certificates(problems: &[Problem]) -> Table {
             ("relative_gap", Some("gap / F")),
             ("kkt", Some("KKT distance")),
             ("gradient_mapping", Some("gradient mapping")),
-            ("tol", Some("asked for")),
+            ("tol", Some("tolerance")),
             ("verdict", Some("verdict")),
         ],
     );

@@ -47,7 +47,7 @@ const SETTINGS: [Setting; 46] = [
     ("images", "images", |run| count(run.start.network.images)),
     ("test_images", "test images", |run| count(run.start.network.test_images)),
     ("start", "first weights", |run| run.start.network.start.clone()),
-    ("target_density", "density asked for", |run| run.start.network.target_density.map(crate::text::percent)),
+    ("target_density", "target density", |run| run.start.network.target_density.map(crate::text::percent)),
     ("rows", "rows", |run| count(run.start.rows)),
     ("n_features", "features", |run| count(run.start.n_features)),
     ("nnz", "nonzeros of the data", |run| count(run.start.nnz)),

@@ -94,7 +94,7 @@ impl Wanted<'_> {
             206 | 416 => {
                 part.discard();
                 return Err(Failure::other(format!(
-                    "{}: the server sent another part than was asked for: run the same command again to begin anew",
+                    "{}: the server sent another part of the file: run the same command again to begin anew",
                     self.url
                 )));
             }
