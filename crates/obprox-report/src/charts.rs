@@ -253,7 +253,7 @@ fn folds(problem: &Problem, entry: &Entry) -> Option<Named> {
     let series = Series::line("mean of the folds", folds.scores.iter().filter_map(point))
         .spread(folds.scores.iter().filter_map(range))
         .coloured(Colour::Palette(0));
-    let mut chart = Chart::new("Cross-validation", Axis::log("λ").reversed(), Axis::linear(loss)).series(series);
+    let mut chart = Chart::new("Held-out loss by λ", Axis::log("λ").reversed(), Axis::linear(loss)).series(series);
     let marks = [(folds.one_se, "1se"), (folds.best, "best")];
     match folds.best == folds.one_se {
         true => chart.marks.extend(folds.best.map(|lambda| crate::chart::Mark::At(lambda, "best and 1se".into()))),

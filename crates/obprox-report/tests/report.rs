@@ -72,7 +72,7 @@ fn the_stages_of_auto_are_in_table_and_page() {
     );
     assert!(table::tables(&report).iter().any(|table| table.name == "rounds"));
     let page = page::html(&report);
-    assert!(page.contains("<h3>Stages</h3>") && page.contains("identify") && page.contains("compacted to"));
+    assert!(page.contains("<h3>Stages</h3>") && page.contains("identify") && page.contains("working set"));
     // Of two runs it says whose they are.
     let runs = format!("{0}\n{rounds}{1}\n{0}\n{rounds}{1}\n", lines[0], lines[2]);
     let two = table::rounds(&self::report(&runs).problems);

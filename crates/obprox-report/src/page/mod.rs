@@ -159,9 +159,9 @@ fn section(number: usize, problem: &Problem, charts: &[Named], among_others: boo
             @if !problem.is_path() && !rounds.rows.is_empty() {
                 h3 { "Stages" }
                 p.caption {
-                    "identify finds the support, at a larger λ or on a sample of the rows; polish takes Newton steps at λ \
-                     itself. Each round compacts the features that could matter to a working set, and certifies its point \
-                     over every feature."
+                    "In the stage identify the support is found, at a larger λ or on a sample of the rows; in polish Newton steps \
+                     are taken at λ itself. A round works on the features that could matter, its working set, and ends with a \
+                     certificate over all features."
                 }
                 (parts::table(&rounds, None))
             }
