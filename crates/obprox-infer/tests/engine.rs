@@ -5,6 +5,7 @@ mod common;
 use common::{assert_agrees, random_images, random_model};
 use obprox_infer::engine::{Engine, Kernels};
 use obprox_infer::{Architecture, Kind};
+use rayon::prelude::*;
 
 const KERNELS: [Kernels; 3] = [Kernels::Dense, Kernels::Sparse, Kernels::Auto];
 
@@ -50,13 +51,21 @@ fn same_bits_for_any_number_of_threads() {
     let model = random_model(narrow(Kind::ResNet18, 16), 0.3, 8);
     let engine = Engine::new(&model, Kernels::Auto, [32, 32]).unwrap();
     let images = random_images(&model, 12, [32, 32], 9);
-    let with = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| engine.run(&images).unwrap())
-    };
-    let scores = with(1);
-    for threads in [2, 3, 8] {
-        assert_eq!(with(threads), scores);
+    // Of one image the threads share every layer, and a batch of twelve has another form.
+    for images in [&images[..], &images[..3 * 32 * 32]] {
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| engine.run(images).unwrap())
+        };
+        let scores = with(1);
+        for threads in [2, 3, 8] {
+            // Several at a time in one pool, too.
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let runs: Vec<Vec<f32>> =
+                pool.install(|| (0..5).into_par_iter().map(|_| engine.run(images).unwrap()).collect());
+            assert!(runs.iter().all(|found| *found == scores));
+            assert_eq!(with(threads), scores);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod steps;
 mod weights;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use obprox::{Error, Result};
@@ -134,8 +135,7 @@ impl Engine {
             let run = || {
                 chunks.into_iter().for_each(|(images, scores, lanes)| self.run_chunk(images, scores, lanes, threads))
             };
-            // Within the pool a layer wakes one thread less: whoever called from outside would sleep through each of them.
-            if threads > 1 { rayon::scope(|_| run()) } else { run() }
+            if threads > 1 { with_others_awake(threads, run) } else { run() }
         }
         Ok(scores)
     }
@@ -198,6 +198,38 @@ impl Engine {
         let mut workspaces = self.workspaces.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         workspaces.push(workspace);
     }
+}
+
+/// The most threads that are kept from sleeping.
+const AWAKE: usize = 8;
+
+/// Runs work of many short steps that threads share. A thread that found nothing to do would sleep, and to wake it for a step
+/// takes longer than most of them: until the work is done the others look for their share without a pause.
+fn with_others_awake(threads: usize, work: impl FnOnce() + Send) {
+    struct Done<'a>(&'a AtomicBool);
+
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    let is_done = AtomicBool::new(false);
+    // Within the pool: whoever called from outside would sleep through each step.
+    rayon::scope(|scope| {
+        for _ in 1..threads.min(AWAKE) {
+            scope.spawn(|_| {
+                while !is_done.load(Ordering::Relaxed) {
+                    if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                        std::hint::spin_loop();
+                    }
+                }
+            });
+        }
+        // Also where the work panics.
+        let _done = Done(&is_done);
+        work();
+    });
 }
 
 /// Floats in a vector of this machine.
