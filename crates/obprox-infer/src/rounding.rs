@@ -86,11 +86,11 @@ impl Model {
     }
 }
 
-/// The nearest bfloat16, the even one of two; a number too large for any stays.
+/// The nearest bfloat16, the even one of two; a number too large for any stays, and −0 is zero.
 fn bf16(value: f32) -> f32 {
     let bits = value.to_bits();
     let rounded = f32::from_bits(bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000);
-    if rounded.is_finite() { rounded } else { value }
+    if rounded.is_finite() { rounded + 0.0 } else { value }
 }
 
 const STEPS: f32 = 127.0;
@@ -124,6 +124,7 @@ mod tests {
         let found = rounded(Values::Bf16, &[1.0, 1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, -3.3, f32::MAX, 0.0]);
         // Half way between two it is the one whose last digit is 0.
         assert_eq!(found, [1.0, 1.0, 1.015625, -3.296875, f32::MAX, 0.0]);
+        assert_eq!(rounded(Values::Bf16, &[-0.0, 1.0])[0].to_bits(), 0, "a mask's zero is one");
     }
 
     #[test]

@@ -207,6 +207,30 @@ fn scales_and_steps_are_read_and_what_they_cannot_be_is_refused() {
     }
 }
 
+/// A file of version 1: a network known by name, no graph, one run of values as they are.
+#[test]
+fn files_of_version_1_are_read() {
+    let model = random_model(narrow(Kind::SmallCnn, 2), 0.3, 15);
+    let (mut header, _) = opened(&model.to_compressed().unwrap());
+    let (mut body, mut entries) = (Vec::new(), Vec::new());
+    for (name, tensor) in model.weights().iter() {
+        let start = body.len();
+        for values in tensor.data().chunks(8) {
+            let bits = values.iter().enumerate().map(|(at, value)| u8::from(value.to_bits() != 0) << at);
+            body.push(bits.sum::<u8>());
+        }
+        let values = tensor.data().iter().filter(|value| value.to_bits() != 0);
+        let nonzeros = values.clone().count();
+        values.for_each(|value| body.extend(value.to_le_bytes()));
+        let (shape, bytes) = (tensor.shape(), body.len() - start);
+        entries.push(json!({"name": name, "shape": shape, "coding": "bitmap", "nonzeros": nonzeros, "bytes": bytes}));
+    }
+    header["tensors"] = json!(entries);
+    header.as_object_mut().unwrap().remove("unfolded");
+    assert!(header.get("graph").is_none() && header.get("architecture").is_some());
+    assert_eq!(Model::from_compressed(&sealed_as(1, header.to_string().as_bytes(), &body)).unwrap(), model);
+}
+
 /// A file of version 2, as it was written before: one run of values as they are.
 #[test]
 fn files_of_version_2_are_read() {
@@ -320,6 +344,24 @@ fn no_file_is_larger_than_zstd_makes_of_the_dense_one() {
                     }
                 }
             }
+        }
+    }
+    // Weights times a mask: half of the zeros are negative.
+    for density in [0.05, 0.15, 0.5] {
+        let (architecture, mut weights, training) = random_model(narrow(Kind::ResNet18, 10), 1.0, 2).into_parts();
+        let names: Vec<String> = weights.names().map(str::to_owned).collect();
+        let mut noise = Noise::new(3);
+        for name in names {
+            let tensor = weights.get_mut(&name).unwrap();
+            if tensor.shape().len() > 1 {
+                let mut mask = || f32::from(u8::from(noise.unit() < density));
+                tensor.data_mut().iter_mut().for_each(|value| *value *= mask());
+            }
+        }
+        let model = Model::new(architecture, weights, training).unwrap();
+        assert_eq!(Model::from_compressed(&model.to_compressed().unwrap()).unwrap(), model);
+        for values in Values::ALL {
+            check(&model.rounded(values).unwrap(), &format!("times a mask of {density}, {values}"));
         }
     }
     // Nothing at all, the same everywhere, few different values, and what two tensors have in common.

@@ -55,7 +55,9 @@ impl Entry {
         if nonzeros == data.len() {
             return dense();
         }
-        if data.len() > FEW && 20 * nonzeros < 19 * data.len() {
+        // Weights times a mask of zeros: half of the zeros are −0, which is kept, and has no place of its own where all have one.
+        let negative = data.iter().filter(|value| **value == 0.0 && !is_zero(**value)).count();
+        if data.len() > FEW && 20 * nonzeros < 19 * data.len() && 20 * negative < nonzeros {
             return sparse();
         }
         let (sparse, dense) = (sparse()?, dense()?);
