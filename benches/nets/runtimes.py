@@ -4,10 +4,13 @@
 `runtimes.py DIR` needs onnxruntime and cargo, and for the networks that are not in DIR yet a Python with torch and torchvision
 (`--torch`). The networks are torchvision's with random weights as ONNX, of which a share is left in random places. Depthwise
 convolutions and the last layer stay dense, as training leaves them. Both sides get the very file, and two threads; they take
-turns, and the fastest of each counts. Prints the table of benches/NETS.md.
+turns, and the fastest of each counts. tract is measured too where its Python package is there: once for all densities, since
+it multiplies zeros as well, and on one thread, which is how it works. Prints the table of benches/NETS.md.
 """
 
 import argparse
+import functools
+import importlib.util
 import json
 import os
 import subprocess
@@ -30,6 +33,7 @@ parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--write", action="store_true", help="write the networks, and measure nothing")
 options = parser.parse_args()
 SIDE = 224
+TRACT = importlib.util.find_spec("tract") is not None
 
 
 def write(name, density, path):
@@ -41,7 +45,9 @@ def write(name, density, path):
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, torch.nn.Conv2d) and module.groups == 1:
-                module.weight.mul_((torch.rand(module.weight.shape) < density) / density**0.5)
+                gone = torch.rand(module.weight.shape) >= density
+                # Not by a factor of zero, which makes some of them −0.
+                module.weight.div_(density**0.5).masked_fill_(gone, 0)
         # Normalisations that keep the outputs in bounds.
         model.train()(torch.randn(8, 3, SIDE, SIDE))
         names = dict(input_names=["images"], output_names=["scores"])
@@ -69,6 +75,24 @@ def theirs(session, batch, repeats):
     return batch / least
 
 
+@functools.lru_cache(maxsize=None)
+def tract_rate(name, batch):
+    """Images a second of tract with the first file of a network."""
+    import numpy as np
+    import tract
+
+    network = tract.onnx().load(str(options.directory / f"{name}-{options.densities[0]}.onnx"))
+    network.set_input_fact(0, f"{batch},3,{SIDE},{SIDE},f32")
+    runnable = network.into_model().into_runnable()
+    images = np.full((batch, 3, SIDE, SIDE), 0.5, np.float32)
+    least = float("inf")
+    for _ in range(options.rounds):
+        start = time.perf_counter()
+        runnable.run([images])
+        least = min(least, time.perf_counter() - start)
+    return batch / least
+
+
 def ours(path, batch, repeats):
     command = [str(word) for word in (OURS, path, batch, repeats)]
     threads = {**os.environ, "RAYON_NUM_THREADS": str(options.threads)}
@@ -83,6 +107,8 @@ def race(name, density, path):
         for _ in range(options.rounds):
             rates = {"onnxruntime": theirs(dense, batch, repeats), **ours(path, batch, repeats)}
             best = {side: max(rate, rates[side]) for side, rate in best.items()}
+        if TRACT:
+            best = {"tract": tract_rate(name, batch), **best}
         cells = " | ".join(f"{rate:.1f}" for rate in best.values())
         print(f"| {name} | {density:.0%} | {batch} | {cells} | {best['chosen'] / best['onnxruntime']:.2f}× |", flush=True)
 
@@ -100,8 +126,9 @@ def main():
         subprocess.run([options.torch, __file__, *sys.argv[1:], "--write"], check=True)
     build = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "obprox-infer", "--example", "predictions"]
     subprocess.run(build, cwd=ROOT, check=True)
-    print("| network | density | batch | onnxruntime, images/s | obprox, all weights | obprox | of onnxruntime |")
-    print("|---|---|---|---|---|---|---|")
+    tract = " tract, images/s |" if TRACT else ""
+    print(f"| network | density | batch |{tract} onnxruntime, images/s | obprox, all weights | obprox | of onnxruntime |")
+    print("|---" * (8 if TRACT else 7) + "|")
     for (name, density), path in paths.items():
         race(name, density, path)
 
