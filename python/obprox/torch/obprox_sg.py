@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from torch import Tensor
+from torch.nn import Module
 
 from ._density import Plan, kept, project_, thresholds
 from ._optimizer import Batch, is_penalized
 from ._steps import hold_, orthant_, prox_
+from .half_space import Channels
 from .prox_sg import ProxSG
 
 _SWITCH = ("n_p", "n_o", "steps_per_epoch", "target_density", "total_steps")
@@ -43,7 +45,15 @@ class OBProxSG(ProxSG):
         them; from there on zeros are held, and the others recover without a penalty. Every tensor keeps a tenth of the
         share at least, so none dies by accident.
     total_steps : int or None
-        How many steps the run has, ``epochs * len(loader)`` in most loops; ``target_density`` needs it.
+        How many steps the run has, ``epochs * len(loader)`` in most loops; ``target_density`` and ``groups`` need it.
+    groups : "channels" or None
+        With "channels" whole channels go as well: ``params`` is then the module itself, from whose graph they are found. A
+        half-space step follows each step, as with :class:`HalfSpace`, which puts it around any other optimizer. λ is beside
+        it, for single weights; with ``lambda_=0`` channels alone become zero.
+    example : Tensor or None
+        A batch of inputs of the module; ``groups`` needs it.
+    target_group_sparsity : float or None
+        The share of the channels that is zero in the end, exactly; ``groups`` needs it.
 
     Notes
     -----
@@ -77,8 +87,15 @@ class OBProxSG(ProxSG):
         steps_per_epoch: Optional[int],
         target_density: Optional[float] = None,
         total_steps: Optional[int] = None,
+        groups: Optional[str] = None,
+        example: Optional[Tensor] = None,
+        target_group_sparsity: Optional[float] = None,
         **options: Any,
     ) -> None:
+        #: The channels that go, and what the step under way started from.
+        self._channels = _channels(params, groups, example, target_group_sparsity, total_steps)
+        self._start: List[Tensor] = []
+        params = params.parameters() if self._channels else params
         #: What a step without its λ left, until λ is taken into account for all tensors together.
         self._trials: List[Tuple[Tensor, Tensor, float]] = []
         switch = dict(n_p=n_p, n_o=n_o, steps_per_epoch=steps_per_epoch)
@@ -87,9 +104,13 @@ class OBProxSG(ProxSG):
         if target_density is not None:
             self._plan().check_sizes([param.numel() for param, _ in self._penalized()])
 
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**super().__getstate__(), "_channels": self._channels}
+
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.__dict__.setdefault("_trials", [])
+        for name, value in (("_trials", []), ("_channels", None), ("_start", [])):
+            self.__dict__.setdefault(name, value)
         # A state that was saved before there were densities to hold.
         for group in self.param_groups:
             for name, value in (("target_density", None), ("total_steps", None), ("begun", None), ("reached", False)):
@@ -129,6 +150,26 @@ class OBProxSG(ProxSG):
         """Whether no more weights are left than ``target_density`` says."""
         return self.param_groups[0]["reached"]
 
+    @property
+    def group_sparsity(self) -> Optional[float]:
+        """The share of the channels that are zero now; None without ``groups``."""
+        return self._channels.sparsity if self._channels else None
+
+    def state_dict(self) -> Dict[str, Any]:
+        """What a run needs to go on; see :class:`torch.optim.Optimizer`."""
+        state = super().state_dict()
+        return {**state, "channels": self._channels.state_dict()} if self._channels else state
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Goes on where a run was saved."""
+        state = dict(state_dict)
+        channels = state.pop("channels", None)
+        if (channels is None) != (self._channels is None):
+            raise ValueError("groups: the state is one of an optimizer with groups, or this is one, and the other has none")
+        super().load_state_dict(state)
+        if self._channels:
+            self._channels.load_state_dict(channels)
+
     def epoch_end(self) -> None:
         """Tells that an epoch is over; for ``steps_per_epoch=None`` only, else the optimizer knows."""
         if self.param_groups[0]["steps_per_epoch"] is not None:
@@ -148,6 +189,8 @@ class OBProxSG(ProxSG):
             group["held"] = phase
 
     def _before(self, group: Dict[str, Any]) -> None:
+        if self._channels and group is self.param_groups[0]:
+            self._start = self._channels.before()
         if group["target_density"] is not None and group["begun"] is None and _phase(group) == "orthant":
             sizes = [param.numel() for param, _ in self._penalized()]
             left = sum(int(param.count_nonzero()) for param, _ in self._penalized())
@@ -174,8 +217,14 @@ class OBProxSG(ProxSG):
 
     def _finish(self) -> None:
         trials, self._trials = self._trials, []
-        if not trials:
-            return
+        if trials:
+            self._shrink_to_plan(trials)
+        if self._channels:
+            start, self._start = self._start, []
+            self._channels.after(start)
+
+    def _shrink_to_plan(self, trials: List[Tuple[Tensor, Tensor, float]]) -> None:
+        """Takes λ into account for all tensors together: the least that leaves as many weights as are planned."""
         group, plan = self.param_groups[0], self._plan()
         params, sizes, lambdas = zip(*trials)
         # A tensor without a gradient in this step keeps what it has, and counts.
@@ -208,6 +257,23 @@ class OBProxSG(ProxSG):
 
     def _after(self, group: Dict[str, Any]) -> None:
         group["steps"] += 1
+
+
+def _channels(
+    model: Any, groups: Optional[str], example: Optional[Tensor], target: Optional[float], total_steps: Optional[int]
+) -> Optional[Channels]:
+    """What ``groups`` asks for."""
+    if groups is None:
+        if example is not None or target is not None:
+            raise ValueError('example and target_group_sparsity belong to groups="channels"')
+        return None
+    if groups != "channels":
+        raise ValueError(f'groups must be "channels" or None, not {groups!r}')
+    if not isinstance(model, Module):
+        raise TypeError('groups="channels" finds the channels in the graph of a network: give the module, not its parameters')
+    if example is None or target is None or total_steps is None:
+        raise ValueError('groups="channels" needs example, target_group_sparsity and total_steps')
+    return Channels(model, example, target, total_steps)
 
 
 def _phase(group: Dict[str, Any]) -> str:

@@ -1,5 +1,7 @@
 """Half-space steps: exactly the share of channels that was asked for, around any optimizer."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -120,6 +122,90 @@ def test_a_resumed_run_takes_the_same_steps():
     train(second, again, 11)
     for one, two in zip(whole.parameters(), second.parameters()):
         assert torch.equal(one, two)
+
+
+def ours(model, lambda_=1e-4, **options):
+    keywords = dict(lr=0.05, momentum=0.9, n_p=0, n_o=None, steps_per_epoch=4, target_density=0.3, total_steps=20)
+    return OBProxSG(model, lambda_=lambda_, groups="channels", example=images(), target_group_sparsity=0.5, **keywords, **options)
+
+
+def take(model, optimizer, steps):
+    generator = torch.Generator().manual_seed(0)
+    inputs, targets = torch.randn(32, 3, 8, 8, generator=generator), torch.arange(32) % 4
+    for step in steps:
+        torch.manual_seed(step)  # what dropout leaves out
+        optimizer.zero_grad()
+        F.cross_entropy(model.train()(inputs), targets).backward()
+        optimizer.step()
+
+
+def test_channels_by_the_optimizer_itself_are_those_around_it():
+    torch.manual_seed(0)
+    one = Net()
+    two = copy.deepcopy(one)
+    first = ours(one)
+    keywords = dict(lr=0.05, lambda_=1e-4, momentum=0.9, n_p=0, n_o=None, steps_per_epoch=4, target_density=0.3, total_steps=20)
+    second = HalfSpace(
+        OBProxSG(two.parameters(), **keywords), two, images(), target_group_sparsity=0.5, total_steps=20
+    )
+    assert first.group_sparsity == 0 and OBProxSG(two.parameters(), **keywords).group_sparsity is None
+    take(one, first, range(20))
+    take(two, second, range(20))
+    assert first.group_sparsity == second.group_sparsity > 0.4
+    assert first.target_reached
+    for a, b in zip(one.parameters(), two.parameters()):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("how", ["state", "copy"])
+def test_channels_of_the_optimizer_resume_to_the_same_bits(how):
+    torch.manual_seed(0)
+    whole = Net()
+    first = copy.deepcopy(whole)
+    optimizer = ours(whole)
+    take(whole, optimizer, range(20))
+    broken = ours(first)
+    take(first, broken, range(9))
+    if how == "state":
+        second = Net()
+        second.load_state_dict(first.state_dict())
+        again = ours(second)
+        again.load_state_dict(broken.state_dict())
+    else:
+        second, again = copy.deepcopy((first, broken))
+    take(second, again, range(9, 20))
+    assert again.group_sparsity == optimizer.group_sparsity
+    for a, b in zip(whole.parameters(), second.parameters()):
+        assert torch.equal(a, b)
+    with pytest.raises(ValueError, match="groups: "):
+        OBProxSG(second.parameters(), steps_per_epoch=4).load_state_dict(broken.state_dict())
+
+
+def test_channels_alone_go_without_lambda():
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = OBProxSG(
+        model, lr=0.05, lambda_=0, steps_per_epoch=4, groups="channels", example=images(), target_group_sparsity=0.5, total_steps=20
+    )
+    take(model, optimizer, range(20))
+    rows = model.stem[0].weight.detach().flatten(1)
+    assert 0 < rows.any(1).sum() < len(rows), "some channels went"
+    assert (rows[rows.any(1)] != 0).all(), "and no single weight of the others"
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        (dict(groups="filters"), ValueError, "groups must be"),
+        (dict(example=torch.zeros(1, 3, 8, 8)), ValueError, "belong to groups"),
+        (dict(groups="channels", target_group_sparsity=0.5, total_steps=5), ValueError, "needs example"),
+    ],
+)
+def test_what_groups_lack_is_said(options, error, message):
+    with pytest.raises(error, match=message):
+        OBProxSG(Net(), steps_per_epoch=4, **options)
+    with pytest.raises(TypeError, match="give the module"):
+        OBProxSG(Net().parameters(), steps_per_epoch=4, groups="channels", example=images(), target_group_sparsity=0.5, total_steps=5)
 
 
 def test_every_layer_keeps_channels():
