@@ -10,7 +10,13 @@ pub struct Grid {
 }
 
 pub fn grid(header: Vec<String>, rows: Vec<Vec<String>>) -> Grid {
-    Grid { header, rows }
+    Grid { header, rows: rows.iter().flat_map(|row| by_lines(row)).collect() }
+}
+
+/// A row whose cells have several lines is as many rows.
+fn by_lines(row: &[String]) -> impl Iterator<Item = Vec<String>> + '_ {
+    let count = row.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1);
+    (0..count).map(|line| row.iter().map(|cell| cell.lines().nth(line).unwrap_or_default().to_owned()).collect())
 }
 
 /// Names and values, one pair a line, indented.
@@ -83,6 +89,12 @@ mod tests {
             markdown(grid),
             "| name |    F |   |\n|------|------|---|\n| 日本 | 0.25 |   |\n| a    |    3 | ! |\n"
         );
+    }
+
+    #[test]
+    fn cells_of_several_lines_are_in_line() {
+        let grid = grid(words(&["set", "F"]), vec![words(&["a9a\n  paper", "0.33\n0.3"]), words(&["w8a", "0.1"])]);
+        assert_eq!(tight(grid), "set         F\n─────────────\na9a      0.33\n  paper   0.3\nw8a       0.1\n");
     }
 
     #[test]

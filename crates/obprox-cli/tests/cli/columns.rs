@@ -91,7 +91,7 @@ fn parquet_and_arrow_are_read_or_refused_with_a_reason() {
             std::fs::copy(format!("{files}/{name}"), shop.path(name)).unwrap();
             shop.ok(&format!("predict model.json {name} --proba"))
         });
-        assert_eq!(predicted[0].lines().count(), 6);
+        assert_eq!(predicted[0].lines().count(), 7, "the labels and six rows");
         assert!(predicted.iter().all(|one| *one == predicted[0]), "{predicted:?}");
         let csv = "plan,country,age,visits,half,score,price,ok\npro,FR,30,1,1,0,1,1\n";
         shop.write("new.csv", csv);
