@@ -8,7 +8,6 @@ from numbers import Integral
 
 import numpy as np
 
-from . import _core
 from ._inputs import vector
 from .exceptions import ParameterError
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ._compat import available_if
-from ._linear import LOG_LINK, Classifier, MultiTask, Regressor
+from ._linear import LOG_LINK
 from ._parameters import PENALTY, number, parameters
+from ._tasks import Classifier, MultiTask, Regressor
 
 
 @parameters(

@@ -5,7 +5,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._linear import Classifier, MultiTask, Regressor
+from ._tasks import Classifier, MultiTask, Regressor
 from .solvers import Method
 
 class LogisticRegression(Classifier):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._linear import Regressor
-from ._parameters import PENALTY, number, parameters, whole
+from ._tasks import Regressor
+from ._parameters import PENALTY, parameters, whole
 from .cross_validation import CrossValidated
 
 __all__ = ["CoxPH", "CoxPHCV"]

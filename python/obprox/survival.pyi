@@ -5,7 +5,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._linear import Regressor
+from ._tasks import Regressor
 from .cross_validation import CrossValidated
 from .solvers import Method
 
