@@ -70,7 +70,10 @@ def test_dask(dask_cluster, tmp_path, monkeypatch):
     assert (tmp_path / "model.json").exists() and (tmp_path / "run.jsonl").exists()
 
 
-def test_spark():
+def test_spark(monkeypatch):
+    # The workers are to have the package too.
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
     sql = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
